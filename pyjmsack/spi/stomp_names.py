@@ -49,7 +49,8 @@ NATIVE_MESSAGE_ID __HDR_MESSAGE_ID _AMQ_GROUP_ID _AMQ_SCHED_DELIVERY _AMQ_LARGE_
 """
 _TAKEN = frozenset(_TAKEN_TEXT.split())
 """The headers of the frame, of the broker and of JMS, which are not properties of the application. They include
-``receipt`` and ``destination-type``, because Artemis delivers these headers of the sender with the message."""
+``receipt`` and ``destination-type``, because Artemis delivers these headers of the sender with the message
+(docs/broker-facts.md, trap 25)."""
 _ORDERS = frozenset(("AMQ_SCHEDULED_TIME",))
 """The headers of ``_TAKEN`` that an application may set, to ask the broker for a service."""
 _OURS = frozenset((BODY, TYPES))

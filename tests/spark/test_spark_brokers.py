@@ -154,7 +154,7 @@ def test_what_classic_cannot_acknowledge_over_stomp_makes_no_row_stays_and_is_in
     given = options()
     Spool(given.spool, "query").prepare(1)
     assert of_pull(given, Place("query", 1, 0, 50)) == []
-    assert caplog.text.count("waits for the end of this consumer") == 5
+    assert caplog.text.count("stays unacknowledged until its consumer ends") == 5
     assert left(queue_name) == 5
 
 

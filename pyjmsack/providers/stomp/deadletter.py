@@ -33,17 +33,19 @@ _NOT_COPIED = re.compile(
     rb"|transaction|browser|%b|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
     rb"|_AMQ_LARGE_SIZE|AMQ_SCHEDULED_DELAY|scheduledJobId)(?::[^\n]*)?(?![^\n])" % DUPLICATE_ID.encode()
 )
-"""Header lines that belong to this delivery. One search finds all, because a message may have many lines."""
+"""The header lines that a copy does not get, because they belong to one delivery. One search finds all of them, because
+a message may have many lines."""
 
 
 class DeadLetters:
-    """Makes dead letters of the messages that one consumer rejected, and sets aside those of which it cannot make any.
+    """Moves the messages that one consumer rejected to the dead-letter queue, and sets aside those that cannot be
+    moved.
 
     Args:
         shared: the common state of the connection.
         info: describes the consumer.
-        subscriptions: have the messages.
-        window: may have to grow, because a message that is set aside stays in it.
+        subscriptions: know for which messages the broker still waits for an ACK.
+        window: the window of the consumer. It may have to grow, because a message that is set aside stays in it.
         redelivery: gets a message whose copy the broker refused.
         aside: counts the messages that are set aside, and the copies on their way.
     """
@@ -71,8 +73,8 @@ class DeadLetters:
         """Send a NACK if this broker then makes the message a dead letter. Otherwise send a copy, and the ACK when the
         copy is confirmed (S118).
 
-        A message that is already in the dead-letter queue stays there: Classic discards it if it gets a NACK, and a
-        copy would be delivered again at once, again and again.
+        A message that is already in the dead-letter queue stays there. Classic discards such a message after a NACK,
+        and a copy would be delivered to the same consumer at once, again and again.
 
         Args:
             inbound: the message.
@@ -80,32 +82,30 @@ class DeadLetters:
         """
         persistent = raw_header(inbound.head, b"\npersistent:") == b"true"
         if not self._dialect.acknowledges(inbound.head):
-            self._set_aside(inbound, stop, "it has no id by which it could be acknowledged")
+            self._set_aside(inbound, stop, "the message has no id by which it could be acknowledged")
             return
         if is_dead_letter_queue(self._info.destination, self._shared.dead_letters):
-            self._set_aside(inbound, stop, "this is the dead-letter queue itself")
+            self._set_aside(inbound, stop, "the message is already in the dead-letter queue")
             return
         if self._dialect.nacks and persistent and inbound in self._subscriptions.outstanding and inbound.ack:
             self._engine.write(b"NACK\n", inbound.ack, b"\n\0")
             self._subscriptions.acknowledged(inbound)
             return
         if not inbound.whole:
-            self._set_aside(
-                inbound, stop, f"with {inbound.size} bytes it is too large to be copied to the dead-letter queue"
-            )
+            self._set_aside(inbound, stop, f"its {inbound.size} bytes are too many for a copy to the dead-letter queue")
             return
         copy = _copy(inbound, self._shared.dead_letters, self._info.destination, self._subscriber)
         try:
             check_copy(copy, self._dialect.limits, self._dialect.longest_head)
         except MessageFormatException as error:
-            self._set_aside(inbound, stop, f"the broker would not take its copy for the dead-letter queue: {error}")
+            self._set_aside(inbound, stop, f"the broker would refuse a copy for the dead-letter queue: {error}")
             return
         self._aside.copying += 1
         self._engine.ask(b"SEND", copy, partial(self._copied, inbound))
 
     def _set_aside(self, inbound: StompInbound, stop: Stop, why: str) -> None:
-        """Hold a message back until its subscription ends. After that the message goes back to the broker (S166)."""
-        log.error("a message of %s waits for the end of this consumer: %s", self._info.destination.name, why)
+        """Set a message aside until its subscription ends. After that the message goes back to the broker (S166)."""
+        log.error("a message of %s stays unacknowledged until its consumer ends: %s", self._info.destination.name, why)
         inbound.forget()
         subscriptions = self._subscriptions
         if inbound in subscriptions.outstanding:
@@ -124,7 +124,11 @@ class DeadLetters:
         if error is None:
             subscriptions.acknowledge(inbound)
         else:
-            log.error("a message of %s cannot be dead-lettered: %s", self._info.destination.name, error)
+            log.error(
+                "a message of %s cannot be copied to the dead-letter queue and is delivered again: %s",
+                self._info.destination.name,
+                error,
+            )
             self._redelivery.roll_back(inbound)
             self._redelivery.redeliver_now()
         if subscriptions.closing is not None and not self._aside.copying:
@@ -132,23 +136,26 @@ class DeadLetters:
 
 
 def _subscriber(info: ConsumerInfo, client_id: str) -> str:
-    """Return the name of this subscriber of a topic. It is the same after a reconnect only if it is durable."""
+    """Return the name of this subscriber of a topic; empty for a queue. Only a durable subscriber has the same name
+    after a reconnect."""
     if not info.destination.is_topic:
         return ""
     return f"{client_id}.{info.subscription.name}" if info.subscription is not None else uuid4().hex
 
 
 def _copy(inbound: StompInbound, queue: str, source: Destination, subscriber: str) -> bytes:
-    """Return the rest of a SEND frame with the message as it came, without its expiry, and with its origin.
+    """Return the header lines and the body of the SEND frame that copies a message to the dead-letter queue.
 
-    An expired message goes to the queue to which the broker itself moves expired messages. If the connection is lost
-    before the original is acknowledged, a second copy may be made. Artemis drops it, because the id of the copy is made
-    from the id of the original.
+    The copy names the origin of the message, and has no expiry. An expired message goes to the queue to which the
+    broker itself moves expired messages. If the connection is lost before the original is acknowledged, the client may
+    make a second copy. Artemis drops the second copy, because its duplicate mark is made from the id of the original.
 
     Args:
-        subscriber: the name of a subscriber of a topic, because each may reject its own copy; empty for a queue.
+        subscriber: the name of a subscriber of a topic, because each subscriber may reject the message; empty for a
+            queue.
     """
-    dialect = replace(inbound.dialect, queue_prefix="")  # that queue is the broker's, and has its own name
+    # the queue belongs to the broker, so its name has no prefix of the user
+    dialect = replace(inbound.dialect, queue_prefix="")
     if inbound.expired(time.time_ns() // 1_000_000):
         queue = dialect.expired
     lines = [copied] if (copied := _NOT_COPIED.sub(b"", inbound.head)[1:]) else []

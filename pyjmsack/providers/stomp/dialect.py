@@ -1,7 +1,8 @@
 """The differences between the brokers: one table for names, windows, subscriptions and the effects of ACK and NACK.
 
 STOMP 1.2 says nothing about destination names, prefetch, durable subscriptions or dead letters, and each broker has
-its own headers for them. An unknown one gets what every broker understands and nothing that could lose a message.
+its own headers for them. To an unknown broker, this client sends only headers that every broker understands, and
+nothing that could lose a message.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ class StompDialect:
     """Header that names a durable subscription."""
     no_local: str = "activemq.noLocal"
     transacted_acks: bool = False
-    """Whether an ACK with a ``transaction`` waits for the COMMIT. Artemis applies it at once."""
+    """Whether an ACK with a ``transaction`` waits for the COMMIT. Artemis applies such an ACK at once."""
     auto_acks: bool = False
-    """Whether ``ack:auto`` acknowledges only messages that were sent. On Artemis it covers all earlier messages, also
-    those that the broker could not convert and so never sent."""
+    """Whether ``ack:auto`` acknowledges only messages that the broker sent. On Artemis ``ack:auto`` covers all earlier
+    messages, also those that the broker could not convert and so never sent."""
     nacks: bool = False
     """Whether NACK makes a persistent message a dead letter. On Artemis NACK loses the message."""
     own_ids: bool = False
-    """Whether the broker finds a message that is acknowledged by an id of its own only. Classic writes the id that an
-    AMQP client chose into the frame, and ends the connection of a client that acknowledges by that id."""
+    """Whether an ACK must name a message by an id that the broker itself made. Classic writes the id that an AMQP
+    client chose into the frame, and ends the connection of a client that sends an ACK with such an id."""
     errors_end: bool = True
     """Whether an ERROR frame is always the last one."""
     receipts_cover: bool = False
@@ -61,17 +62,19 @@ class StompDialect:
     hides_jmsx: bool = False
     """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
     pending_limit: bool = False
-    """Whether a subscriber may limit the messages that wait for it. Then the broker drops the oldest."""
+    """Whether a subscriber may limit the messages that wait for it. The broker drops the oldest messages over the
+    limit."""
     typed_text: bool = False
-    """Whether ``amq-msg-type:text`` makes text of a body with ``content-length``."""
+    """Whether the header ``amq-msg-type:text`` says that a body with ``content-length`` is text."""
     limits: Limits | None = None
-    """The limits of the broker for one frame. It closes the connection for a larger one."""
+    """The limits of the broker for one frame. The broker closes the connection if a frame is larger."""
     delays: bool = False
-    """Whether a delay is sent as its length in ``AMQ_SCHEDULED_DELAY``, not as its end in ``AMQ_SCHEDULED_TIME``."""
+    """Whether a delayed message carries the length of its delay in ``AMQ_SCHEDULED_DELAY``. Other brokers read the end
+    of the delay from ``AMQ_SCHEDULED_TIME``."""
     longest_head: int | None = None
-    """The most bytes of header lines that the broker can store, where each line counts four bytes more than it has.
+    """The most bytes of header lines that the broker can store; each line counts as four bytes more than it has.
     Artemis keeps the lines as UTF-16 in one record of its journal, which has 490 KiB by default, and ends the
-    connection if there are more."""
+    connection if the lines are longer."""
     dead_letters: str = "DLQ"
     expired: str = "DLQ"
     queue_prefix: str = ""
@@ -108,7 +111,7 @@ class StompDialect:
         return (self.reply_topic if destination.is_topic else self.reply_queue) + self._prefixed(destination)
 
     def window_size(self, info: ConsumerInfo) -> int:
-        """Return the window of one subscription in the units below; at least one message (S52)."""
+        """Return the window of one subscription, in messages or bytes; at least one message (S52)."""
         return max(1, info.prefetch) * (info.expected_message_size if self.window_in_bytes else 1)
 
     def subscribe_lines(self, info: ConsumerInfo) -> str:
@@ -154,7 +157,7 @@ _ARTEMIS: Final = StompDialect(
     "artemis",
     queue="",
     topic="",
-    reply_queue="queue://",  # as Java clients write it: brokers and clients of both protocols read it
+    reply_queue="queue://",  # the form of Java clients, which all clients and brokers read
     reply_topic="topic://",
     routed=True,
     window_in_bytes=True,

@@ -1,5 +1,5 @@
-"""Finds out whether the broker has more messages for a consumer, although STOMP has no drain; and the end of a
-browser."""
+"""Finds out whether the broker has more messages for a consumer, although STOMP has no drain. For a browser, waits for
+its end."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ messages independently of its answers: Artemis mostly took 0.1 ms for a message,
 class Drain:
     """The drain of one consumer.
 
-    It gives the broker time to deliver, then sends a request, because the broker's messages come before its answer.
-    Brokers deliver messages independently of their answers. So a drain finds only the messages that the broker delivers
-    within the time.
+    The drain first gives the broker time to deliver. Then it sends a request, and ends with the broker's answer. The
+    messages that the broker wrote before its answer have arrived by then. The drain does not find messages that the
+    broker delivers later, because a broker delivers messages independently of its answers.
 
     Args:
         shared: the common state of the connection.
@@ -36,7 +36,7 @@ class Drain:
         self._info = info
         self._subscriptions = subscriptions
         self.waiting: list[Completion[None]] = []
-        """Those who wait for the end of the drain; empty if there is none."""
+        """The completions that wait for the end of the drain; empty if no drain is under way."""
         self.browsed = False
         """True if the broker has said that the browser got everything."""
         self._timer: Timer | None = None
@@ -45,7 +45,8 @@ class Drain:
         self._limit_timer: Timer | None = None
 
     def start(self, done: Completion[None]) -> None:
-        """Begin a drain, or wait for the end of the one that is under way. A browser waits for the broker's word."""
+        """Begin a drain, or wait for the end of the drain that is under way. For a browser, nothing is sent, because
+        the broker itself reports the end."""
         self.waiting.append(done)
         if len(self.waiting) == 1:
             self._limit()
@@ -53,8 +54,8 @@ class Drain:
                 self._give_time(last=False)
 
     def _limit(self) -> None:
-        """Start the timer that ends a drain, because a broker that finds no message for a selector never ends a
-        browser."""
+        """Start the timer that ends a drain. It is needed because a broker that finds no message for the selector of a
+        browser never reports the end."""
         timeout = self._shared.drain_timeout
         if timeout is not None:
             overdue = partial(self._overdue, self._subscriptions.arrived, timeout)
@@ -85,7 +86,7 @@ class Drain:
     def _fence_answered(self, drained: list[Completion[None]], last: bool, error: BaseException | None) -> None:
         """End the drain. If the answer took long, give the broker time to deliver once more, because it may have been
         too busy to deliver before."""
-        if drained is not self.waiting:  # a message ended that drain; this may be another one
+        if drained is not self.waiting:  # a message ended that drain, and another drain may be under way
             return
         if self._late and not last and error is None:
             self._give_time(last=True)
@@ -101,7 +102,7 @@ class Drain:
         """End the drain, if there is one.
 
         Args:
-            error: what those who wait get; ``None`` if the drain succeeded.
+            error: the error for the completions that wait; ``None`` if the drain succeeded.
         """
         for timer in (self._timer, self._limit_timer):
             if timer is not None:

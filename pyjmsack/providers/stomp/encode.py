@@ -35,18 +35,19 @@ def encode(
 ) -> Payload:
     """Return the rest of a SEND frame: header lines, an empty line, the body, NUL; the body may be read later.
 
-    A bytes or stream message is reset, as sending does (S171).
+    This function resets a bytes or stream message, because sending does so (S171).
 
     Args:
-        message: stamped by the producer (S71).
+        message: the message, whose headers the producer has set (S71).
         lines: the header lines of the destination.
         dialect: the dialect of the broker.
-        escape: for the version of the protocol that the connection speaks.
+        escape: returns a text with the escapes of the STOMP version that the connection speaks.
         limits: the limits of the broker for one frame.
         marks_repetitions: add the duplicate mark, unless the message has one (S106).
 
     Raises:
-        MessageFormatException: a text or property that STOMP or this broker cannot carry; the text names it.
+        MessageFormatException: STOMP or this broker cannot carry a text or property of the message. The error names the
+            text or property.
     """
     body, marks = _body(message, dialect)
     parts = [lines, marks, _headers(message, dialect, escape)]
@@ -81,13 +82,13 @@ def _headers(message: Message, dialect: StompDialect, escape: Callable[[str], st
         text += f"reply-to:{escape(dialect.reply_to(message._reply_to))}\n"
     if message._delivery_time:
         text += f"AMQ_SCHEDULED_TIME:{message._delivery_time}\n"
-        if dialect.delays:  # the time is only for receivers then
+        if dialect.delays:  # this broker reads only the delay, and receivers read the time
             text += f"AMQ_SCHEDULED_DELAY:{max(1, message._delivery_time - _now(message))}\n"
     return text + _jmsx(message, dialect, escape)
 
 
 def _jmsx(message: Message, dialect: StompDialect, escape: Callable[[str], str]) -> str:
-    """Return the lines of the properties that have a slot of their own (S164)."""
+    """Return the lines of the JMSX properties, which a message keeps apart from its other properties (S164)."""
     text = ""
     if message._group_id is not None:
         text += f"JMSXGroupID:{escape(message._group_id)}\n"
@@ -120,7 +121,7 @@ def _properties(properties: dict[str, object], escape: Callable[[str], str]) -> 
             raise MessageFormatException("a property without a name cannot be sent over STOMP")
         if isinstance(value, int):
             if not -(1 << 63) <= value < 1 << 63:
-                Long(value)  # says that it does not fit
+                Long(value)  # raises the error that the number does not fit
         elif value is not None and not isinstance(value, str | float):  # a sender over AMQP may choose other types
             raise MessageFormatException(f"property {name!r} is a {type(value).__name__}, which STOMP cannot carry")
         lines.append(f"{escape(header_name(name))}:{escape(text_of(value))}\n")
@@ -157,7 +158,7 @@ def _text(text: str | None, dialect: StompDialect) -> tuple[bytes, str]:
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
-        raise MessageFormatException(f"body is not Unicode at character {error.start}: {error.reason}") from error
+        raise MessageFormatException(f"the body is not Unicode at character {error.start}: {error.reason}") from error
     if b"\0" not in data:
         return data, ""
     # a NUL needs a length, which makes the text bytes for all receivers except this library

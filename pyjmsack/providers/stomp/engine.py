@@ -23,7 +23,7 @@ __all__ = ["Answer", "EngineListener", "StompEngine"]
 log = logging.getLogger("pyjmsack.stomp")
 
 Answer = Callable[[BaseException | None], None]
-"""Called once, with ``None`` when the RECEIPT came, or with the error."""
+"""A function that is called once: with ``None`` when the RECEIPT has come, or with the error."""
 
 _EARLY = 0.4
 """Part of the heart-beat interval after which we check whether anything was sent, so that no beat is late."""
@@ -90,7 +90,7 @@ class StompEngine:
         self._unnamed: dict[bytes, None] = {}
         """Receipt ids of requests for which Artemis leaves the ``receipt-id`` out of its ERROR."""
         self._leaving: list[Answer] = []
-        """Callbacks that wait until their bytes have left, without a receipt."""
+        """Callbacks of frames without a receipt. They are called when the bytes of their frames went to the socket."""
         self._group = _Together([])
         """Callbacks that wait for the receipt of the last frame of a burst."""
         self._number = 0
@@ -99,7 +99,8 @@ class StompEngine:
         self._sent = self._received = False
         self._heard_at: float | None = None
         self._awaited = (0, 0.0)
-        """Number of the body that did not come at once, and the time since which it is awaited."""
+        """The number of the body that is incomplete (``FrameParser.begun``), and the time when the wait for it
+        began."""
         self.errors_end = True
         self.failed: JMSException | None = None
         self.stream: Stream | None = None
@@ -141,7 +142,7 @@ class StompEngine:
         self.flush()
 
     def data_to_send(self) -> bytes:
-        """Return all written bytes, ``b""`` if there are none."""
+        """Return the bytes of all frames that wait to be sent; ``b""`` if there are none."""
         uploads = self._uploads
         if uploads.current is not None:
             return self._next_piece(uploads.current)
@@ -175,7 +176,7 @@ class StompEngine:
             done(None)
 
     def _next_piece(self, upload: Upload) -> bytes:
-        """Return the bytes that are ready of a frame that is sent in pieces."""
+        """Return the bytes of a frame that is sent in pieces, as far as they are ready."""
         data = self._uploads.take(upload)
         if data:
             self._sent = True
@@ -192,8 +193,8 @@ class StompEngine:
 
     def _on_piece(self, upload: Upload) -> None:
         """Handle the next piece of a body, or the error of reading it. After an error the frame cannot be completed. So
-        the connection is ended, and the broker drops the frame. Before that, the send gets the error, because otherwise
-        failover would send the message again and again."""
+        this method ends the connection, and the broker drops the frame. Before that, the send gets the error, because
+        otherwise failover would send the message again and again."""
         error = upload.failed
         if error is not None:
             if upload.receipt is not None:
@@ -203,7 +204,7 @@ class StompEngine:
             if upload.begun:
                 self.fail(_lost(error, "this client ended the connection in the middle of a frame"))
                 return
-            if not self._output:  # the frames before it have left, and no write follows that would tell their senders
+            if not self._output:  # all earlier frames have left, and no write follows that would call their callbacks
                 self._have_left()
         self.flush()
 
@@ -259,8 +260,8 @@ class StompEngine:
             command: the first line, and possibly header lines, without the last line feed.
             rest: the other header lines, each with its line feed; an empty line; the body; NUL.
             answered: called with the outcome, or with the error that ended the connection.
-            unnamed: True if an ERROR without ``receipt-id`` may answer this request. It does so on brokers that end the
-                connection with each ERROR.
+            unnamed: True if an ERROR without ``receipt-id`` may answer this request. Only brokers that end the
+                connection with each ERROR send such an answer.
         """
         if self.failed is not None:
             answered(self.failed)
@@ -283,7 +284,7 @@ class StompEngine:
     def ask_together(self, command: bytes, rest: bytes, answered: Answer) -> None:
         """Write a frame that shares the receipt of a later frame. The last frame of a burst asks for the receipt.
 
-        An ERROR that names the receipt is meant for that last frame. The fate of the others is unknown.
+        An ERROR that names the receipt is meant for that last frame. The outcome of the other frames is then unknown.
         """
         if self.failed is not None:
             answered(self.failed)
@@ -304,7 +305,7 @@ class StompEngine:
         self._output[group.end + 1] = b"\nreceipt:%s\n" % receipt
 
     def write_and_forget(self, command: bytes, rest: Payload, left: Answer) -> None:
-        """Write a frame that gets no RECEIPT; ``left`` is called when its bytes went to the socket."""
+        """Write a frame that gets no RECEIPT. ``left`` is called when the bytes of the frame went to the socket."""
         if self.failed is not None:
             left(self.failed)
             return
@@ -320,7 +321,7 @@ class StompEngine:
             self.stream.flush()
 
     def fail(self, error: JMSException) -> None:
-        """End the connection with this error; later ones are ignored."""
+        """End the connection with this error. Later errors are ignored."""
         if self.failed is not None:
             return
         self.failed = error
@@ -362,12 +363,15 @@ class StompEngine:
         if unnamed and self._unnamed and not self._shares_receipts():
             receipt = next(iter(self._unnamed))
         answered = self._receipts.pop(receipt, None) if receipt is not None else None
-        if receipt is not None and isinstance(answered, _Together):  # the last was refused; those before it are open
+        if receipt is not None and isinstance(answered, _Together):
+            # the last request was refused, and the outcome of the others is unknown
             *others, answered = answered.answers
             self._receipts[receipt] = _Together(others)  # the end of the connection answers them
         if receipt is not None:
             self._unnamed.pop(receipt, None)
-        error = error_of(head, body, "the broker refused it" if answered else "the broker ended the connection")
+        error = error_of(
+            head, body, "the broker refused the request" if answered else "the broker ended the connection"
+        )
         if answered is None:
             self.fail(error if not self._connected or isinstance(error, ConnectionLostException) else _lost(error))
             return
@@ -410,7 +414,8 @@ class _Together:
     def __init__(self, answers: list[Answer]) -> None:
         self.answers = answers
         self.end = self.size = 0
-        """Place of the last frame in the output, and bytes of all."""
+        """``end`` is the position of the last frame in the output, and ``size`` is the number of bytes of all
+        frames."""
 
     def __call__(self, error: BaseException | None) -> None:
         for answered in self.answers:
@@ -421,7 +426,7 @@ def _heart_beat(text: str) -> tuple[float, float]:
     """Return the seconds in a heart-beat header; 0 = none."""
     offered, comma, wanted = text.partition(",")
     if not comma or not _MILLISECONDS.fullmatch(offered.strip()) or not _MILLISECONDS.fullmatch(wanted.strip()):
-        raise ConnectionLostException(f"heart-beat {text[:40]!r} of the broker: expected two numbers of milliseconds")
+        raise ConnectionLostException(f"the broker sent heart-beat {text[:40]!r}; expected two numbers of milliseconds")
     return int(offered) / 1000, int(wanted) / 1000
 
 

@@ -3,11 +3,12 @@
 This module decodes only the parts that routing needs: a frame is its command, its header lines as they came, and its
 body. It looks at every byte a bounded number of times, and :class:`Limits` bounds the memory that a broker can use.
 
-Nothing that a sender chose ends the connection: a MESSAGE over the limits is passed on as refused, alone (S166). A
-mistake of the broker ends it: a line that is not a command, or a frame over the limits that is no MESSAGE.
+The sender of a message cannot end the connection: the parser reports a MESSAGE over the limits as refused, and goes on
+with the next frame (S166). A mistake of the broker ends the connection: a line that is not a command, or another frame
+over the limits.
 
 We do not use stomp.py for this, because its parser takes 56 microseconds for a frame against 2 here, and copies a
-growing buffer for every piece. The tests compare with it.
+growing buffer for every piece. The tests compare this parser with the parser of stomp.py.
 """
 
 from __future__ import annotations
@@ -74,13 +75,13 @@ class Limits(NamedTuple):
 
     @property
     def head(self) -> int:
-        """All header lines of a frame together."""
+        """The limit for all header lines of a frame together."""
         return 16 * self.header_line
 
     @property
     def kept(self) -> int:
-        """The most bytes of header lines that are kept if a message is refused because of them, so that the message can
-        be copied."""
+        """The most bytes of header lines that are kept if a message is refused because of its header lines. They are
+        kept so that the message can be copied."""
         return max(self.head, self.body)
 
 
@@ -99,18 +100,19 @@ class FrameParser:
         self._body = 0
         """Place where the pending frame's body starts; 0 = the head is not complete."""
         self._searched = 0
-        """Place up to which the end was searched."""
+        """Place up to which the end of the frame was searched."""
         self._skipping: Skipping | None = None
         self._disproved = False
         """True if the pending frame is shorter than its content-length says."""
         self.begun = 0
-        """The number of bodies that did not arrive at once. While :attr:`waits` is true, it identifies the incomplete
-        one."""
+        """The number of bodies that did not arrive at once. While :attr:`waits` is true, the number identifies the
+        incomplete body."""
         self.proof: bytes | None = None
-        """Random bytes that only the broker got, after the frame began. They cannot be part of the body of that frame,
-        so if they seem to be, the content-length of the frame is wrong."""
+        """Random bytes that this client sent to the broker, and to nobody else, after the pending frame began. If they
+        appear inside the body of this frame, its content-length is wrong."""
         self.broken: ConnectionLostException | None = None
-        """The error that ends the stream: the bytes behind the returned frames are not STOMP."""
+        """The error that ends the stream, because the bytes behind the returned frames are not STOMP; ``None`` if there
+        is none."""
 
     @property
     def waits(self) -> bool:
@@ -221,7 +223,7 @@ class FrameParser:
                 start += max(0, min(declared, limits.body))
                 if start >= size and not self._disproved:
                     return self._keep(data, position, body=body - position, wanted=start + 1 - position)
-                if declared < 0 or self._disproved or data[start]:  # then its body is a text, up to the first NUL
+                if declared < 0 or self._disproved or data[start]:  # wrong, so the body ends at the first NUL
                     reason, start, self._disproved = _length_fault(command, length), body, False
             body_end = data.find(b"\0", start)
             if (size if body_end < 0 else body_end) - body > limits.body:
@@ -256,7 +258,8 @@ class FrameParser:
         return f"header lines of more than {self._limits.kept} bytes (stomp.maxHeaderLength, stomp.maxFrameSize)"
 
     def _check_open_head(self, data: bytes | bytearray, position: int) -> None:
-        """Raise unless an incomplete frame begins like a frame. Only a MESSAGE may be longer than the limits."""
+        """Raise an error if an incomplete frame does not begin with a command, or if its header lines are over the
+        limits and it is not a MESSAGE."""
         end = data.find(b"\n", position, position + _LONGEST_COMMAND)
         if end < 0:
             if len(data) - position >= _LONGEST_COMMAND:
@@ -265,9 +268,9 @@ class FrameParser:
             raise _malformed(self._head_reason())
 
     def _head_fault(self, command: bytes, head: bytes) -> str | None:
-        """Return which limit the header lines of a frame exceed, ``None`` if they exceed none.
+        """Return which limit the header lines of a frame exceed; ``None`` if they exceed none.
 
-        An ERROR has no limit here, because Artemis names in it all properties of a message that it refuses.
+        An ERROR has no limit here, because an ERROR of Artemis contains all properties of the message that it refuses.
         """
         limits, fault = self._limits, None
         lines = head.count(b"\n")
@@ -283,7 +286,7 @@ class FrameParser:
 
 
 class Skipping:
-    """A MESSAGE frame that is too large to be kept. It is read to its end, and only the lines that name it are kept.
+    """A MESSAGE frame that is too large to be kept. It is read to its end, and only the lines of its ids are kept.
 
     Args:
         reason: the reason why the frame is refused.
@@ -295,7 +298,8 @@ class Skipping:
         self._longest = min(longest, _LONGEST_NAME)
         self._lines: dict[bytes, bytes] = {}
         self._tail = b""
-        """In the head: the beginning of a header line whose end has not arrived. In the body: its last bytes."""
+        """While the header lines arrive: the beginning of a line whose end has not arrived. After that: the last bytes
+        of the body."""
         self._size = 0
         self._rest: int | None = None
         """Bytes of the body that are still missing, if its length is known."""
@@ -369,9 +373,8 @@ def _length(text: bytes) -> int:
 
 
 def _length_fault(command: bytes, length: bytes) -> str:
-    """Return the defect of a content-length. ActiveMQ Classic copies a producer's property of that name into the frame
-    of
-    a text, which then ends at the NUL."""
+    """Return the text for a wrong content-length. ActiveMQ Classic copies a producer's property ``content-length`` into
+    the frame of a text. The body of such a frame ends at the first NUL."""
     fault = f"a content-length {length[:40]!r} that is not the length of its body"
     if command != _MESSAGE:
         raise _malformed(fault)
@@ -379,8 +382,8 @@ def _length_fault(command: bytes, length: bytes) -> str:
 
 
 def lines_that_name(head: bytes) -> bytes:
-    """Return the header lines that are needed to acknowledge, check and recognise a message. Of several lines with one
-    name, return the first."""
+    """Return the header lines that are needed to acknowledge, check and recognise a message. If several lines have one
+    name, only the first is returned."""
     lines: dict[bytes, bytes] = {}
     for line in _NAMING.finditer(head):
         lines.setdefault(line[1], line[0])
@@ -460,8 +463,8 @@ def _replacement(match: re.Match[str]) -> str:
 
 
 def escape(text: str) -> str:
-    """Return ``text`` with the escapes of a header line of STOMP 1.2. STOMP 1.1 has the same ones, except that of the
-    carriage return."""
+    """Return ``text`` with the escapes of a header line of STOMP 1.2. STOMP 1.1 has the same escapes, except the escape
+    for a carriage return."""
     if "\\" in text:
         text = text.replace("\\", "\\\\")
     if ":" in text:

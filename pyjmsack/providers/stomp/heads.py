@@ -1,6 +1,7 @@
 """Refuses outgoing header lines that a frame cannot carry, or for which a broker would close the connection.
 
-A broker that closes gives no reason, and a connection with a ``failover:`` URL would send the same again and again.
+A broker that closes the connection gives no reason, and a failover connection would send the same frame again and
+again.
 """
 
 from __future__ import annotations
@@ -52,16 +53,16 @@ def _check_lines(head: bytes, limits: Limits) -> None:
     lines = head.count(b"\n")
     if lines > limits.headers - _ADDED:
         raise MessageFormatException(
-            f"the message has too many properties: {lines} header lines of STOMP. A frame may have {limits.headers}, of"
-            f" which {_ADDED} are for lines that are added on its way: this broker or a receiver over STOMP takes no"
-            " more (stomp.maxHeaders)"
+            f"the message has too many properties: they need {lines} header lines of STOMP. This broker or a receiver"
+            f" over STOMP accepts at most {limits.headers} lines (stomp.maxHeaders), and {_ADDED} of these are kept for"
+            " lines that the client and the broker add"
         )
     for line in head.split(b"\n"):
         if len(line) > limits.header_line:
             text = line.decode("utf-8", "replace")
             raise MessageFormatException(
                 f"{_name_at(text, 0)} is too long: {len(line)} bytes as a header line. This broker or a receiver over"
-                f" STOMP takes no more than {limits.header_line} (stomp.maxHeaderLength)"
+                f" STOMP accepts at most {limits.header_line} bytes (stomp.maxHeaderLength)"
             )
 
 
@@ -81,8 +82,8 @@ def check_connect_line(name: str, value: str) -> None:
         raise kind(f"the {name} of this connection is not Unicode: it has half a character") from None
     if size > CONNECT_LINE:
         raise kind(
-            f"the {name} of this connection is too long: {size:,} bytes as a header line of CONNECT, at most"
-            f" {CONNECT_LINE:,} can be sent"
+            f"the {name} of this connection is too long: {size:,} bytes as a header line of CONNECT;"
+            f" expected at most {CONNECT_LINE:,}"
         )
 
 
@@ -94,21 +95,21 @@ def check_size(payload: P, limits: Limits | None) -> P:
     """
     if limits is not None and len(payload) > limits.body:
         raise MessageFormatException(
-            f"the message is too large: a frame of {len(payload)} bytes; expected at most {limits.body}, which"
-            " brokers and STOMP receivers accept by default. If theirs is set higher (wireFormat.maxFrameSize), set"
-            " stomp.maxFrameSize to the same"
+            f"the message is too large: its frame has {len(payload)} bytes; expected at most {limits.body}, which"
+            " brokers and STOMP receivers accept by default. If their limit is higher (wireFormat.maxFrameSize), set"
+            " stomp.maxFrameSize to the same value"
         )
     return payload
 
 
 def check_copy(payload: bytes, limits: Limits | None, longest_head: int | None) -> None:
-    """Check a copy of a message that came from this broker.
+    """Raise an error if this broker would not accept the copy of a message for its dead-letter queue.
 
     Args:
         payload: the rest of the SEND frame.
         limits: the limits of the broker for one frame; ``None`` if no limit has to be checked.
-        longest_head: the most bytes of header lines that the broker can store, where each line counts four bytes more
-            than it has.
+        longest_head: the most bytes of header lines that the broker can store; each line counts as four bytes more than
+            it has.
 
     Raises:
         MessageFormatException: the broker would end the connection because of this frame.
@@ -124,6 +125,6 @@ def check_copy(payload: bytes, limits: Limits | None, longest_head: int | None) 
 
 
 def _name_at(text: str, position: int) -> str:
-    """Return the name of the property or header in a line."""
+    """Return the name of the property or header whose line contains this position."""
     start = text.rfind("\n", 0, position) + 1
     return f"the property or header {property_name(text[start:].partition(':')[0])!r}"

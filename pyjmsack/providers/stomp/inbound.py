@@ -115,7 +115,7 @@ class StompInbound:
 
     @property
     def priority(self) -> int:
-        """0 to 9; 4 if the frame has no priority."""
+        """The priority of the message, 0 to 9; 4 if the frame has none."""
         return min(9, _number(raw_header(self.head, b"\npriority:") or b"4"))
 
     @property
@@ -131,7 +131,8 @@ class StompInbound:
         """Return a new message of the right JMS class (S151, S169).
 
         Args:
-            consumer_destination: the destination of the consumer. A name without a kind gets the kind of this one.
+            consumer_destination: the destination of the consumer. If the frame names a destination without its kind,
+                the message gets the kind of the consumer's destination.
 
         Raises:
             MessageFormatException: the header lines or the body cannot be decoded.
@@ -149,7 +150,7 @@ class StompInbound:
         if self._is_plain_text():
             return self._message(TextMessage, self._text())
         headers = self._decode()
-        if headers.get("JMS_AMQP_NATIVE") == "true":  # ActiveMQ Classic passes messages of AMQP clients on as they came
+        if headers.get("JMS_AMQP_NATIVE") == "true":  # ActiveMQ Classic delivers the messages of AMQP clients in AMQP
             message = decode_foreign("amqp", self.body, consumer_destination)
             message._redelivery_count = self.redelivery_count
             return message
@@ -179,13 +180,13 @@ class StompInbound:
         """The id of the request that this message answers. The body is not decoded.
 
         Raises:
-            MessageFormatException: it cannot be decoded.
+            MessageFormatException: the header lines cannot be decoded.
         """
         return (self._headers or self._decode()).get("correlation-id")
 
     @property
     def heavy(self) -> bool:
-        """Whether the first call of :meth:`identity` takes long, and is still to come."""
+        """Whether the next call of :meth:`identity` takes long. Later calls are fast."""
         return self._identity is None and len(self.body) > HEAVY
 
     def identity(self) -> bytes | None:
@@ -202,7 +203,8 @@ class StompInbound:
                 if not broker_id or raw_header(head, b"\ntimestamp:") in (None, b"0"):
                     return None
             lines = [line for line in head.split(b"\n") if not line.startswith(_CHANGED)]
-            if self.dialect.routed and head.count(b"\ntimestamp:") > 1:  # the first is when this copy was stored
+            if self.dialect.routed and head.count(b"\ntimestamp:") > 1:
+                # the first is the time when Artemis stored this copy
                 lines.remove(next(line for line in lines if line.startswith(b"timestamp:")))
             lines.sort()
             body = self.body if len(self.body) <= _LARGE else sha256(self.body).digest()
@@ -240,9 +242,9 @@ class StompInbound:
 
     @property
     def broker_id(self) -> bytes:
-        """The name that the broker gave the message. It is the same for every consumer, and empty if there is none.
+        """The id that the broker gave the message. It is the same for every consumer, and empty if the frame has none.
 
-        Artemis writes the consumer before a comma and the message after it. The name is the part after the comma.
+        Artemis writes the consumer, a comma, and then the id of the message.
         """
         return (raw_header(self.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
 
@@ -309,7 +311,7 @@ class StompInbound:
         try:
             return self.body.decode()
         except UnicodeDecodeError as error:
-            raise MessageFormatException(f"text is not UTF-8 at byte {error.start}") from error
+            raise MessageFormatException(f"the text of the body is not UTF-8 at byte {error.start}") from error
 
     def _destination(self, headers: dict[str, str]) -> Destination | None:
         text = headers.get("destination", "")

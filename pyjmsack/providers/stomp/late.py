@@ -15,7 +15,8 @@ __all__ = ["LateAcks"]
 
 
 class LateAcks:
-    """Acknowledges messages as they arrive while the inbox has room, and otherwise when the caller took messages.
+    """Acknowledges messages as they arrive while the inbox has room. Acknowledges the others when the caller took
+    messages.
 
     Only the newest messages of the inbox wait for their acknowledgement. The core reports at least after each tenth of
     the prefetch that the caller took messages. So each message is acknowledged before the caller gets it.
@@ -32,7 +33,7 @@ class LateAcks:
         """The header lines that name the newest messages of the inbox. The broker waits for their acknowledgement."""
 
     def add(self, lines: bytes) -> None:
-        """Acknowledge a message that is in the inbox now, or later."""
+        """Acknowledge a message that was put into the inbox: now if the inbox has room, and otherwise later."""
         self._waiting.append(lines)
         self.send()
 

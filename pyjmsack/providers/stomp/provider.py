@@ -117,7 +117,7 @@ class StompProvider(Lifecycle[StompEngine]):
         """Check what the broker says in CONNECTED, and finish the connect."""
         spoken = headers.get("version", "1.0")
         if spoken not in _VERSIONS:
-            raise ConnectionLostException(f"the broker wants to speak STOMP {spoken}; offered was 1.1 and 1.2")
+            raise ConnectionLostException(f"the broker wants to speak STOMP {spoken}; pyjmsack speaks 1.1 and 1.2")
         product, _, rest = headers.get("server", "unknown").partition("/")
         release = rest.split(" ", 1)[0] or "unknown"
         broker = self._url.broker or broker_key(product, release)
@@ -164,7 +164,7 @@ class StompProvider(Lifecycle[StompEngine]):
             self._the_engine.fail(ConnectionLostException("the connection is closed"))
 
     def abort(self, error: BaseException) -> None:
-        """Fail everything with ``error`` and drop the stream."""
+        """Fail all pending requests and sends with ``error``, and close the stream at once."""
         engine, self._engine = self._engine, None
         self._connector.cancel()
         if engine is not None:
@@ -173,7 +173,7 @@ class StompProvider(Lifecycle[StompEngine]):
         self._end_closing()
 
     def flush(self) -> None:
-        """End a burst of calls: redeliver messages that the calls gave back, and write their frames."""
+        """End a burst of calls: redeliver the messages that the calls gave back, and write the frames of the calls."""
         if self._shared is not None and self._shared.giving_back:
             giving_back, self._shared.giving_back[:] = self._shared.giving_back[:], []
             for redelivery in giving_back:
@@ -200,7 +200,7 @@ class StompProvider(Lifecycle[StompEngine]):
             subscription.receiver.deliver(subscription, head, body, refusal)
 
     def on_burst_end(self) -> None:
-        """Wake each consumer that got something, once."""
+        """Wake each consumer that got messages in this burst, once."""
         shared = self._shared
         if shared is not None and shared.dirty:
             dirty, shared.dirty[:] = shared.dirty[:], []
@@ -263,7 +263,9 @@ class StompProvider(Lifecycle[StompEngine]):
         if not named.durable:
             return "over STOMP this broker has no shared subscription that ends with its last consumer (S143)"
         if not self._the_info.explicit_client_id:
-            return "this broker knows a durable subscription over STOMP by its client id; give the factory one (S146)"
+            return (
+                "over STOMP this broker keeps a durable subscription by client id; give the factory a client id (S146)"
+            )
         return None
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
@@ -293,7 +295,7 @@ class StompProvider(Lifecycle[StompEngine]):
     @property
     def _unusable(self) -> JMSException | None:
         if self._engine is None or self._shared is None:
-            return IllegalStateException("not connected")
+            return IllegalStateException("the connection is not open")
         return self._engine.failed
 
     def _session(self, session_id: int, done: Completion[None]) -> StompSession | None:
@@ -304,7 +306,7 @@ class StompProvider(Lifecycle[StompEngine]):
 
     def _lost(self) -> JMSException:
         """Return the error for a request to something that does not exist any more."""
-        return self._unusable or IllegalStateException("it is closed")
+        return self._unusable or IllegalStateException("the session, producer or consumer is closed")
 
     # -- temporary destinations and subscriptions ---------------------------------------------------------------
 
@@ -319,8 +321,8 @@ class StompProvider(Lifecycle[StompEngine]):
         done.succeed(name)
 
     def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
-        """Forget a temporary destination. STOMP has no frame that deletes one; the broker does so after the last use,
-        or with the connection."""
+        """Forget a temporary destination. STOMP has no frame that deletes one. The broker deletes it after the last
+        use or with the connection."""
         self._aliases.pop(temporary_id, None)
         done.succeed()
 
@@ -381,9 +383,8 @@ class StompProvider(Lifecycle[StompEngine]):
             session.send(outbound)
         elif outbound.presettled:
             self._the_engine.write_and_forget(b"SEND", outbound.payload, outbound.done)
-        elif (
-            outbound.left or isinstance(outbound.payload, StreamedPayload) or not self._dialect.receipts_cover
-        ):  # alone: if it was refused, the answer must name it
+        elif outbound.left or isinstance(outbound.payload, StreamedPayload) or not self._dialect.receipts_cover:
+            # with a receipt of its own, so that a refusal names this message
             self._the_engine.ask(b"SEND", outbound.payload, outbound.done)
         else:
             self._the_engine.ask_together(b"SEND", outbound.payload, outbound.done)
@@ -429,8 +430,8 @@ class StompProvider(Lifecycle[StompEngine]):
         name = destination.name
         if destination.is_temporary and name.startswith("/temp-") and name not in self._aliases.values():
             raise InvalidDestinationException(
-                f"{destination} is a name for its creator's connection only: over STOMP this broker has another one for"
-                " you, in the reply_to of a message"
+                f"{destination} is a name that only the connection of its creator can use; over STOMP other connections"
+                " must use the name in the reply_to of a message"
             )
         dialect, marks = self._dialect, self._marks(destination)
         return partial(_encode, dialect.send_lines(destination), dialect, self._escape, self._sendable, marks)

@@ -74,8 +74,8 @@ class StompReceiver:
     def deliver(
         self, subscription: StompSubscription, head: bytes, body: bytes, refusal: Refusal | None = None
     ) -> None:
-        """Put a message into the inbox without decoding it. A message that nobody wants goes back with its
-        subscription.
+        """Put a message into the inbox without decoding it. A message for a stopped consumer is ignored, and goes back
+        to the broker when its subscription ends.
         """
         subscriptions = self.subscriptions
         if subscriptions.stopped or not subscription.open:
@@ -107,7 +107,7 @@ class StompReceiver:
             self._drain.end(None)
 
     def burst_end(self) -> None:
-        """Wake the consumer, once for all that arrived."""
+        """Wake the consumer, once for all messages of the burst."""
         self._is_dirty = False
         self._sink.arrived()
 

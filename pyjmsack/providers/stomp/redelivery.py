@@ -1,7 +1,7 @@
 """Delivers messages again that the caller gave back.
 
-No frame of STOMP gives one message back. So such a message stays in the client and is put before the others again,
-until UNSUBSCRIBE gives all back.
+STOMP has no frame that gives one message back to the broker. So such a message stays in the client and goes to the
+front of the inbox again. UNSUBSCRIBE gives all unacknowledged messages back to the broker.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class LocalRedelivery:
     Args:
         shared: the common state of the connection.
         sink: the inbox, which gets the messages again.
-        subscriptions: they take the messages of a stopped consumer back.
+        subscriptions: get the messages of a stopped consumer, and give them back to the broker.
     """
 
     def __init__(self, shared: Shared, sink: InboundSink, subscriptions: Subscriptions) -> None:

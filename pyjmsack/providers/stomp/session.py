@@ -1,8 +1,9 @@
 """The transaction of a session: BEGIN at the first work, ACKs in the transaction or after it, and redelivery after a
 rollback (S75-S89).
 
-Artemis applies an ACK with a ``transaction`` at once and would lose its message at an ABORT. There the ACKs are held
-until the COMMIT is confirmed: a crash in between delivers messages again, and loses none (S88).
+Artemis applies an ACK with a ``transaction`` at once and would lose its message at an ABORT. So this client sends the
+ACKs to Artemis after the COMMIT is confirmed. If the client crashes in between, the messages are delivered again, and
+none is lost (S88).
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class StompSession:
         return self._transaction
 
     def send(self, outbound: Outbound) -> None:
-        """Send a message within the transaction. The answer of the broker says that it has the message, not that the
-        message is visible."""
+        """Send a message within the transaction. The answer of the broker says that the broker has the message.
+        Consumers get the message only after the commit."""
         self._engine.ask(b"SEND\ntransaction:" + self._begun(), outbound.payload, outbound.done)
 
     def acknowledge(self, receiver: StompReceiver, inbound: StompInbound) -> None:
@@ -128,9 +129,8 @@ class StompSession:
     def rollback(self, done: Completion[None]) -> None:
         """Undo the sends, and deliver the received messages again (S80). The old ACK ids are valid again (S89)."""
         acked, transaction = self._take()
-        if (
-            transaction is None
-        ):  # at the end of this burst, in one order with the messages that the core gives back after it
+        if transaction is None:
+            # redelivered at the end of this burst, sorted together with the messages that the core gives back
             for receiver, inbound in acked:
                 receiver.redelivery.roll_back(inbound)
             done.succeed()

@@ -51,7 +51,7 @@ class StompSubscription:
         self.held = 0
         """The number of messages for which the broker waits for an ACK."""
         self.returned = 0
-        """The number of these that go back to the broker when the subscription ends."""
+        """The number of these messages that go back to the broker when the subscription ends."""
         self.used = 0
         """The part of the window that these messages use."""
         self.open = True
@@ -69,7 +69,7 @@ class Shared:
         self.dirty: list[Receiver] = []
         """Receivers that got a message in this burst."""
         self.giving_back: list[Redelivers] = []
-        """Those that have messages to redeliver at the end of this burst."""
+        """The parts of receivers that have messages to redeliver at the end of this burst."""
         self.counts = DeliveryCounts()
         self.ack_by_id = True
         """STOMP 1.2 names a message in ACK by its ``ack`` header, 1.1 by message-id and subscription."""
@@ -111,15 +111,15 @@ class Subscriptions:
         """True if the consumer gets nothing more. Then a subscription ends when the caller holds none of its
         messages."""
         self.closing: Completion[None] | None = None
-        """Set when the consumer closes, completed when the broker has confirmed the end of all subscriptions. From then
-        on the broker would refuse an ACK."""
+        """Set when the consumer closes, and completed when the broker has confirmed the end of all subscriptions. A
+        broker refuses an ACK after the end of the subscription."""
         self._unanswered = 0
         """The number of UNSUBSCRIBE frames that wait for a RECEIPT."""
 
     @property
     def volatile(self) -> bool:
-        """True if the messages are lost with the consumer, as for a topic without a durable subscription. The broker
-        keeps no message for redelivery then, so only this client can redeliver."""
+        """True if the consumer receives from a topic without a named subscription. The broker keeps no messages for
+        such a consumer, so only this client can deliver them again."""
         return self._info.destination.is_topic and self._info.subscription is None
 
     # -- begin and end ------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Subscriptions:
         Args:
             answered: gets the error of the broker, or ``None``.
         """
-        assert self._receiver is not None  # a stopped consumer opens none
+        assert self._receiver is not None  # a closed consumer opens no subscription
         subscription = StompSubscription(b"s%d" % next(self._shared.ids), self._receiver)
         self.all.append(subscription)
         self._shared.subscriptions[subscription.id] = subscription
@@ -210,7 +210,7 @@ class Subscriptions:
     def ack_lines(self, inbound: StompInbound, subscription: StompSubscription) -> bytes:
         """Return the header lines that name a message in ACK and NACK."""
         if self._shared.ack_by_id:
-            # Artemis writes its own last, behind a property of that name; and there it is the same as the message id
+            # a sender may have set a property ``ack``; on Artemis the message id has the value that the ACK needs
             key = b"\nmessage-id:" if self._dialect.routed else b"\nack:"
             return b"id:%s\n" % (raw_header(inbound.head, key) or b"")
         message_id = raw_header(inbound.head, b"\nmessage-id:") or b""

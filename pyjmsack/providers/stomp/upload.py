@@ -1,4 +1,4 @@
-"""SEND frames whose body is read while they leave (S168)."""
+"""SEND frames whose body is read while they are being sent (S168)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Answer = Callable[["BaseException | None"], None]
 
 
 class Upload:
-    """A frame in pieces. In STOMP, nothing can be sent between the pieces of a frame, not even a heart-beat, and a
-    frame cannot be taken back.
+    """A frame that is sent in pieces. In STOMP, nothing can be sent between the pieces of a frame, not even a
+    heart-beat, and a frame cannot be taken back.
 
     Args:
-        start: the first line, and what the connection adds to the head.
+        start: the first line, and the header lines that the connection adds.
         payload: the rest of the frame.
         receipt: the id of the receipt that the frame asks for; ``None`` = it asks for none.
         answered: called with the error if the body cannot be read. If the frame asks for no receipt, also called when
@@ -31,9 +31,9 @@ class Upload:
         self.answered = answered
         self.body = payload.body
         self.begun = False
-        """Whether a part of the frame has been given out."""
+        """Whether a part of the frame was taken, so that it may have been sent."""
         self.failed: JMSException | None = None
-        """Why the body cannot be read."""
+        """The error because of which the body cannot be read; ``None`` if there is none."""
         self._start = start + payload.head + payload.mark
         self._tail = payload.tail
         self._left = payload.body.length
@@ -54,16 +54,16 @@ class Upload:
 
     @property
     def over(self) -> bool:
-        """Whether all of the frame has been given out."""
+        """Whether all bytes of the frame were taken."""
         return self.begun and not self._left and not self._ready
 
 
 class Uploads:
-    """The frames in pieces of one connection.
+    """The frames of one connection that are sent in pieces.
 
     Args:
         read: begins to read a body.
-        arrived: called when there is more to take, or an error.
+        arrived: called when more bytes of the frame are ready, or when its body cannot be read.
     """
 
     def __init__(self, read: Callable[[BodySource], Reading], arrived: Callable[[Upload], None]) -> None:

@@ -1,7 +1,7 @@
 """The window of a consumer: how much the broker sends before it waits for ACKs.
 
-Messages that the caller holds fill the window. So the client opens another subscription beside the first when the
-window is full, and the consumer cannot stall (S53).
+Messages that the caller holds fill the window. When the window is full, the client opens another subscription beside
+the first, so that the consumer does not stall (S53).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ frame."""
 
 
 class Window:
-    """The window of each subscription of one consumer, and the way to more room.
+    """Watches the windows of the subscriptions of one consumer, and makes more room when they are full.
 
     Args:
         shared: the common state of the connection.
@@ -68,13 +68,13 @@ class Window:
         return all(subscription.used >= self.size for subscription in self._subscriptions.all)
 
     def watch(self) -> None:
-        """Look in a moment whether the window is still full."""
+        """Check after a moment whether the window is still full."""
         if self._timer is None:
             self._timer = self._shared.connector.call_later(_STALL, self._look)
 
     def _look(self) -> None:
-        """Look at the window again, because it was full a moment ago. If it is still full, and the caller has taken all
-        messages and still holds them, widen the window.
+        """Check the window again, because it was full a moment ago. If it is still full although the inbox is empty,
+        make more room, because the caller holds all messages.
         """
         self._timer = None
         if self._subscriptions.stopped or self._shared.engine.failed is not None or not self.is_full:
@@ -86,7 +86,7 @@ class Window:
             self._shared.engine.flush()
 
     def pull(self) -> None:
-        """Ask for one message (S50). Usually one is on its way already. If the caller holds the messages of all
+        """Ask for one message (S50). Usually a message is on its way already. If the caller holds the messages of all
         subscriptions, open another subscription."""
         if not self._subscriptions.stopped and self.is_full and not self._sink.buffered():
             self._widen()
@@ -119,14 +119,14 @@ class Window:
         if not self._warned:
             self._warned = True
             log.warning(
-                "the consumer of %s holds its whole prefetch of %d unacknowledged; this broker sends no more until some"
-                " are acknowledged (S56)",
+                "the consumer of %s holds as many unacknowledged messages as its prefetch allows (%d); this broker"
+                " sends no more until some are acknowledged (S56)",
                 self._info.destination.name,
                 self._info.prefetch,
             )
 
     def cancel(self) -> None:
-        """End the look at a full window, because the consumer or its connection ended."""
+        """Stop watching a full window, because the consumer or its connection ended."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
