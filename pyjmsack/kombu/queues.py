@@ -19,18 +19,23 @@ All coroutines here run on the loop of the connection.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kombu.exceptions import ChannelError
 
-from pyjmsack import Message, Queue, Topic
+from pyjmsack import InvalidDestinationException, Message, Queue, Topic
 from pyjmsack.aio import MessageConsumer, Session
+from pyjmsack.kombu.copies import Copies
 from pyjmsack.kombu.names import ExchangeKind, escaped, queue_name, subscription_name, topic_name, topic_pattern
 from pyjmsack.kombu.receiving import Binding, Source
+from pyjmsack.kombu.refused import reason
 
 __all__ = ["COUNTED", "Queues"]
+
+log = logging.getLogger("pyjmsack.kombu")
 
 _AHEAD: Final = 100
 """The prefetch of a subscription that belongs to one connection. It takes no message from another consumer."""
@@ -47,6 +52,8 @@ class _Declared:
     bindings: dict[Name, Binding] = field(default_factory=dict)
     subscriptions: dict[Name, MessageConsumer] = field(default_factory=dict)
     """The open consumers for the bindings, if the queue is temporary."""
+    copies: Copies | None = None
+    """What becomes of messages that several bindings cover."""
 
 
 class Queues:
@@ -145,34 +152,65 @@ class Queues:
         binding = declared.bindings.pop(name, None) if declared is not None else None
         if declared is None or binding is None:
             return
+        others = [one for one in declared.bindings.values() if one.exchange == binding.exchange]
         if (consumer := declared.subscriptions.pop(name, None)) is not None:
+            await self._kept(queue, consumer, binding, others)
             await consumer.close()
         elif not self.routes_locally:
-            await self._end(queue, binding, keep=True)
+            shared = await self._end(queue, binding, others)
+            for one in shared:  # else their copies of the same messages would come as well
+                await self._emptied(queue, one, [])
 
-    async def _end(self, queue: str, binding: Binding, *, keep: bool) -> int:
-        """End the subscription that a durable queue has for a binding. Return how many messages waited in it. With
-        ``keep`` they go into the queue, otherwise they are removed.
+    async def _end(self, queue: str, binding: Binding, others: list[Binding]) -> list[Binding]:
+        """End the subscription that a durable queue has for a binding. The messages in it go into the queue. Return
+        those of the other bindings that cover one of these messages.
         """
-        consumer = await self._shared(queue, binding, _AHEAD)
-        try:
-            count = await self._emptied(consumer, Queue(queue_name(queue)) if keep else None)
-        finally:
-            await consumer.close()
+        shared = await self._emptied(queue, binding, others)
         if not self._is_classic:
             await self._session.unsubscribe(subscription_name(queue, self._address(binding)))
+        return shared
+
+    async def _emptied(self, queue: str, binding: Binding, others: list[Binding]) -> list[Binding]:
+        consumer = await self._shared(queue, binding, _AHEAD)
+        try:
+            return await self._kept(queue, consumer, binding, others)
+        finally:
+            await consumer.close()
+
+    async def _kept(
+        self, queue: str, consumer: MessageConsumer, binding: Binding, others: list[Binding]
+    ) -> list[Binding]:
+        """Move all messages of a consumer into the queue. Return the other bindings that cover one of them."""
+        copies, found = self._copies(queue), dict[Name, Binding]()
+        while (message := await consumer.receive(0)) is not None:
+            try:
+                key = binding.key_of(message)
+            except InvalidDestinationException as error:  # a bad message must not stop the others
+                log.error("a message of an exchange becomes a dead letter: %s", reason(error))
+                message.reject()
+                continue
+            covering = [one for one in others if one.matches(one.exchange, key)]
+            found.update({one.name: one for one in covering})
+            # the consumer of a temporary queue is here, and knows which copies it has
+            if not covering or copies.is_durable or await copies.takes(message, binding.name):
+                await copies.pass_on(message)
+            message.accept()
+        return [*found.values()]
+
+    async def _removed(self, consumer: MessageConsumer) -> int:
+        """Remove all messages of a consumer. Return their number."""
+        count = 0
+        while (message := await consumer.receive(0)) is not None:
+            message.accept()
+            count += 1
         return count
 
-    async def _emptied(self, consumer: MessageConsumer, to: Queue | None) -> int:
-        """Take all messages from a consumer. If ``to`` is a queue, send them to this queue. Return their number."""
-        count = 0
-        async with self._session.create_producer(to) as producer:
-            while (message := await consumer.receive(0)) is not None:
-                if to is not None:
-                    await producer.send(message)
-                message.accept()
-                count += 1
-        return count
+    def _copies(self, queue: str) -> Copies:
+        declared = self._declared.setdefault(queue, _Declared())
+        if declared.copies is None:
+            durable = not declared.temporary and self._shares
+            declared.copies = Copies(self._session, Queue(queue_name(queue)), durable=durable)
+        return declared.copies
 
     # -- consuming ----------------------------------------------------------------------------------------------
 
@@ -182,7 +220,7 @@ class Queues:
         found = [Source(self._opener(queue), single=declared.temporary)]
         for name, binding in [*declared.bindings.items()]:
             consumer = declared.subscriptions.get(name)
-            wanted = self._sieve(declared, binding)
+            wanted = self._sieve(queue, declared, binding)
             if consumer is not None or not self.routes_locally:
                 found.append(Source(self._opener(queue, binding), wanted, consumer, single=False))
         return found
@@ -193,37 +231,41 @@ class Queues:
         name = queue_name(queue)
         return lambda prefetch: self._session.create_consumer(Queue(f"{name}?consumer.prefetchSize={prefetch}"))
 
-    @staticmethod
-    def _sieve(declared: _Declared, binding: Binding) -> Callable[[Message], bool] | None:
+    def _sieve(self, queue: str, declared: _Declared, binding: Binding) -> Callable[[Message], Awaitable[bool]] | None:
         """Return a function that tells whether the queue takes a message that came by this binding. Return ``None`` if
         the queue takes every message.
 
-        If several bindings of the queue cover a message, the queue gets a copy by each of these bindings. It takes only
-        the copy that came by the first binding in the order of the names.
+        If several bindings of the queue cover a message, the queue may get a copy by each of these bindings; see
+        :class:`Copies`.
         """
         if binding.kind is not ExchangeKind.TOPIC:
             return None
 
-        def wanted(message: Message) -> bool:
+        async def wanted(message: Message) -> bool:
             key = binding.key_of(message)
             if not binding.matches(binding.exchange, key):
                 return False
-            earlier = (one for name, one in declared.bindings.items() if name < binding.name)
-            return not any(one.matches(binding.exchange, key) for one in earlier)
+            others = (one for name, one in [*declared.bindings.items()] if name != binding.name)
+            if any(one.matches(binding.exchange, key) for one in others):
+                return await self._copies(queue).takes(message, binding.name)
+            return self._copies(queue).is_new(message, binding.name)
 
         return wanted
 
     async def get(self, queue: str) -> Message | None:
         """Return a message that the broker has in a queue now, or ``None`` if there is none."""
-        for source in self.sources(queue):
-            consumer = source.consumer or await source.open_consumer(0)
-            try:
-                while (message := await consumer.receive(0)) is not None:
-                    if source.takes(message):
-                        return message
-            finally:
-                if source.consumer is None:
-                    await consumer.close()
+        copies, before = self._copies(queue), -1
+        while copies.passed_on != before:  # what was passed on is in the first source
+            before = copies.passed_on
+            for source in self.sources(queue):
+                consumer = source.consumer or await source.open_consumer(0)
+                try:
+                    while (message := await consumer.receive(0)) is not None:
+                        if await source.takes(message):
+                            return message
+                finally:
+                    if source.consumer is None:
+                        await consumer.close()
         return None
 
     async def size(self, queue: str) -> int:
@@ -250,7 +292,7 @@ class Queues:
         for source in self.sources(queue):
             consumer = source.consumer or await source.open_consumer(_AHEAD)
             try:
-                count += await self._emptied(consumer, None)
+                count += await self._removed(consumer)
             finally:
                 if source.consumer is None:
                     await consumer.close()
@@ -263,7 +305,8 @@ class Queues:
         for name, binding in [*declared.bindings.items()]:
             del declared.bindings[name]
             if name not in declared.subscriptions and not self.routes_locally:
-                count += await self._end(queue, binding, keep=False)
+                await self._end(queue, binding, [])
+        count += await self.purge(queue)  # what came meanwhile
         await self.forget(queue)
         return count
 

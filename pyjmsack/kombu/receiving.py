@@ -110,7 +110,7 @@ class Source:
     def __init__(
         self,
         open_consumer: Opener,
-        wanted: Callable[[Message], bool] | None = None,
+        wanted: Callable[[Message], Awaitable[bool]] | None = None,
         consumer: MessageConsumer | None = None,
         *,
         single: bool,
@@ -121,12 +121,16 @@ class Source:
         self.lanes = 1 if single or consumer is not None else LANES
         self.asked = 0
 
-    def takes(self, message: Message) -> bool:
-        """Return whether the queue takes a message from this source. If it does not, settle the message."""
+    async def takes(self, message: Message) -> bool:
+        """Return whether the queue takes a message from this source. If it does not, settle the message.
+
+        Raises:
+            JMSException: the connection was lost, or the broker refused to take the message over into the queue.
+        """
         if self.wanted is None:
             return True
         try:
-            wanted = self.wanted(message)
+            wanted = await self.wanted(message)
         except InvalidDestinationException as error:  # a bad message must not end the lane
             log.error("a message of an exchange becomes a dead letter: %s", reason(error))
             _settle(message.reject)
@@ -236,7 +240,7 @@ class Feed:
 
     async def _pass_on(self, source: Source, message: Message) -> None:
         window = self.window
-        if not source.takes(message):
+        if not await source.takes(message):
             return
         # the window may be full, because the broker was asked for messages of several queues, and more than one came
         if window.limit and window.held >= window.limit:

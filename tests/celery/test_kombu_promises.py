@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -84,3 +85,82 @@ def test_a_requeued_message_comes_again_and_says_so(protocol: str, any_broker: S
         again = queue.get(timeout=30)
         assert again.delivery_info["redelivered"] is True
         again.ack()
+
+
+def overlapping(connection: Any, name: str, *, durable: bool) -> tuple[Any, Any, Any]:
+    """Return a queue that is bound with ``a.*``, its exchange, and a producer for it."""
+    exchange = kombu.Exchange(f"x-{name}", type="topic")
+    queue = kombu.Queue(name, exchange, routing_key="a.*", durable=durable, exclusive=not durable)
+    bound = queue(connection.default_channel)
+    bound.declare()
+    return bound, exchange, connection.Producer(exchange=exchange)
+
+
+def drained(queue: Any) -> list[Any]:
+    """Take all messages of a queue."""
+    found = []
+    while (message := queue.get()) is not None:
+        found.append(message.payload)
+        message.ack()
+    return found
+
+
+@pytest.mark.parametrize("durable", [True, False], ids=["durable", "temporary"])
+def test_a_message_that_is_older_than_a_binding_which_covers_it_is_not_lost(
+    durable: bool, brokers: Callable[[str], Served], queue_name: str
+) -> None:
+    """It was dropped as a second copy, because the name of the new binding stands before that of the old one."""
+    with kombu.Connection(f"jms+{brokers('artemis').amqp_url}") as connection:
+        queue, exchange, producer = overlapping(connection, queue_name, durable=durable)
+        for number in range(3):
+            producer.publish(number, routing_key="a.b")
+        queue.bind_to(exchange, routing_key="*.b")
+        for number in range(3, 5):
+            producer.publish(number, routing_key="a.b")
+        producer.publish(5, routing_key="a.c")
+        producer.publish(6, routing_key="c.b")
+        assert sorted(drained(queue)) == [*range(7)]
+        queue.delete()
+
+
+@pytest.mark.parametrize("durable", [True, False], ids=["durable", "temporary"])
+@pytest.mark.parametrize("key", ["a.*", "*.b"])
+def test_a_message_that_two_bindings_cover_comes_once_when_one_of_them_ends(
+    durable: bool, key: str, brokers: Callable[[str], Served], queue_name: str
+) -> None:
+    """It came twice; from a temporary queue the messages of the ended binding were lost."""
+    with kombu.Connection(f"jms+{brokers('artemis').amqp_url}") as connection:
+        queue, exchange, producer = overlapping(connection, queue_name, durable=durable)
+        queue.bind_to(exchange, routing_key="*.b")
+        for number, sent in enumerate(("a.b", "a.c", "c.b", "a.b")):
+            producer.publish(number, routing_key=sent, priority=8)
+        queue.unbind_from(exchange, routing_key=key)
+        assert sorted(drained(queue)) == [0, 1, 2, 3]
+        queue.delete()
+
+
+def test_two_workers_that_consume_a_queue_with_overlapping_bindings_get_each_message_once(
+    brokers: Callable[[str], Served], queue_name: str
+) -> None:
+    url = f"jms+{brokers('artemis').amqp_url}"
+    with kombu.Connection(url) as one, kombu.Connection(url) as other:
+        queue, exchange, producer = overlapping(one, queue_name, durable=True)
+        queue.bind_to(exchange, routing_key="*.b")
+        second = overlapping(other, queue_name, durable=True)[0]
+        second.bind_to(exchange, routing_key="*.b")
+        found: list[Any] = []
+        take = lambda body, message: (found.append(body), message.ack())  # noqa: E731 - one expression
+        with kombu.Consumer(one, [queue], callbacks=[take]), kombu.Consumer(other, [second], callbacks=[take]):
+            for number in range(40):
+                producer.publish(number, routing_key="a.b")
+            for _ in range(400):
+                for connection in (one, other):
+                    with contextlib.suppress(TimeoutError):
+                        connection.drain_events(timeout=0.02)
+                if len(found) >= 40:
+                    break
+            for connection in (one, other):
+                with contextlib.suppress(TimeoutError):
+                    connection.drain_events(timeout=0.5)
+        assert sorted(found) == [*range(40)]
+        queue.delete()

@@ -1,0 +1,106 @@
+"""Messages of which a queue gets several copies, because several of its bindings cover them.
+
+A binding may be younger than a message. So a copy by one binding does not prove that another binding brought a copy,
+too, and the queue must not drop a copy for that reason. All copies of a message have the same identity, by which they
+are recognised.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from datetime import datetime, timezone
+from hashlib import blake2b
+from typing import Any, Final
+
+from pyjmsack import Message, MessageFormatException, Queue
+from pyjmsack.aio import Session
+from pyjmsack.kombu.envelope import DUPLICATE_ID
+
+__all__ = ["Copies"]
+
+_REMEMBERED: Final = 10_000
+"""The most messages of a temporary queue that are remembered."""
+_SOON: Final = 0.001
+"""Seconds to live of a message that has just expired, so that the broker handles it as expired."""
+Name = tuple[str, str]
+
+
+class Copies:
+    """Lets one copy of each message through.
+
+    Several processes may consume a durable queue. There all copies go into the JMS queue of its name, and the broker
+    keeps the first one. A temporary queue has one consumer, which remembers by which binding a message came first.
+
+    Args:
+        session: a session of the connection.
+        queue: the JMS queue of kombu's queue.
+        durable: whether several processes may consume the queue. The broker has to recognise duplicate ids then.
+    """
+
+    def __init__(self, session: Session, queue: Queue, *, durable: bool) -> None:
+        self._session = session
+        self._queue = queue
+        self.is_durable = durable
+        self._seen: OrderedDict[str, Name] = OrderedDict()
+        self.passed_on = 0
+        """The number of messages that went into the JMS queue so far."""
+
+    async def takes(self, message: Message, binding: Name) -> bool:
+        """Return whether the consumer takes this copy. If not, the copy is to be accepted.
+
+        Args:
+            message: a message that several bindings of the queue cover.
+            binding: the binding that brought this copy.
+
+        Raises:
+            JMSException: the connection was lost, or the broker refused the message.
+        """
+        mark = _mark(message)
+        if mark is None:  # nobody can recognise its copies, and twice is better than never
+            return True
+        if not self.is_durable:
+            return self._is_first(mark, binding)
+        try:
+            await self.pass_on(message)
+        except MessageFormatException:  # it came, and cannot be sent
+            return True
+        return False
+
+    def is_new(self, message: Message, binding: Name) -> bool:
+        """Return whether the consumer takes a message that only this binding covers. If not, a binding that ended
+        meanwhile has brought a copy of it.
+        """
+        if self.is_durable or not self._seen:
+            return True
+        mark = _mark(message)
+        return mark is None or self._seen.get(mark, binding) == binding
+
+    def _is_first(self, mark: str, binding: Name) -> bool:
+        first = self._seen.setdefault(mark, binding)  # a message that was given back comes by the same binding again
+        if len(self._seen) > _REMEMBERED:
+            self._seen.popitem(last=False)
+        return first == binding
+
+    async def pass_on(self, message: Message) -> None:
+        """Send a message to the JMS queue, with all that its sender wrote. The broker drops a second copy.
+
+        Raises:
+            MessageFormatException: the message cannot be sent.
+            JMSException: the connection was lost, or the broker refused the message.
+        """
+        held: dict[str, Any] = message._properties or {}
+        mark = _mark(message) if self.is_durable else None
+        message._properties = held if mark is None else {**held, DUPLICATE_ID: mark}
+        message._properties_readonly = False
+        how: dict[str, Any] = {"priority": message.priority, "delivery_mode": message.delivery_mode}
+        if message.expiration is not None:
+            left = (message.expiration - datetime.now(timezone.utc)).total_seconds()
+            how["time_to_live"] = max(left, _SOON)
+        async with self._session.create_producer(self._queue) as producer:
+            await producer.send(message, **how)
+        self.passed_on += 1
+
+
+def _mark(message: Message) -> str | None:
+    identity: bytes | None = message._delivery.identity()
+    return None if identity is None else blake2b(identity, digest_size=16).hexdigest()
