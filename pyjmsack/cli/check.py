@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from typing import Any
 
 import click
 
 from pyjmsack import JMSException, Queue, UnsupportedFeatureException
-from pyjmsack.cli.errors import explain
+from pyjmsack.cli.errors import Failure, about_file, explain
 from pyjmsack.cli.managing import duration, jolokia_option, json_option, opened_manager, print_json
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.terminal import visible
@@ -50,7 +53,33 @@ def check() -> None:
     """
 
 
-@check.command()
+class _Probe(click.Command):
+    """A command whose failures leave the state unknown. The exit codes 1 and 2 would be read as verdicts."""
+
+    def make_context(self, *arguments: Any, **named: Any) -> click.Context:
+        """Read the options."""
+        with _unknown():
+            return super().make_context(*arguments, **named)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        with _unknown():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _unknown() -> Iterator[None]:
+    try:
+        yield
+    except click.ClickException as error:
+        error.show()
+        raise click.exceptions.Exit(_UNKNOWN) from error
+    except OSError as error:
+        Failure(about_file(error)).show()
+        raise click.exceptions.Exit(_UNKNOWN) from error
+
+
+@check.command(cls=_Probe)
 @click.argument("name")
 @connection_options
 @jolokia_option

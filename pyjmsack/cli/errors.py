@@ -15,7 +15,7 @@ from pyjmsack import (
 )
 from pyjmsack.cli.terminal import visible
 
-__all__ = ["Failure", "as_click_error", "explain"]
+__all__ = ["Failure", "about_file", "as_click_error", "explain"]
 
 _NEXT_STEPS: tuple[tuple[type[JMSException], str], ...] = (
     (JMSSecurityException, "give --user NAME, and the password in PYJMSACK_PASSWORD or --password-file"),
@@ -39,6 +39,12 @@ class Failure(click.ClickException):
     def format_message(self) -> str:
         """Return the message with its control characters escaped, because a broker may have chosen its text."""
         return visible(super().format_message())
+
+
+def about_file(error: OSError) -> str:
+    """Return one line with the error of a file or of the disk."""
+    names = " ".join(str(name) for name in (error.filename, error.filename2) if name is not None)
+    return f"{names}: {error.strerror or error}" if names else str(error.strerror or error)
 
 
 def explain(error: BaseException) -> str:

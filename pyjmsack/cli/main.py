@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from importlib.metadata import version
 
 import click
@@ -16,7 +17,7 @@ from pyjmsack.cli.completion import completion
 from pyjmsack.cli.demo import demo
 from pyjmsack.cli.dlq import dlq
 from pyjmsack.cli.doctor import doctor
-from pyjmsack.cli.errors import as_click_error
+from pyjmsack.cli.errors import Failure, about_file, as_click_error
 from pyjmsack.cli.explain import explain
 from pyjmsack.cli.export import export
 from pyjmsack.cli.import_ import import_
@@ -35,7 +36,7 @@ __all__ = ["cli", "main"]
 
 
 class _Commands(click.Group):
-    """Shows every library error as one line. With ``--debug`` it shows the traceback."""
+    """Shows every error of the library or of a file as one line. With ``--debug`` it shows the traceback."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -51,6 +52,10 @@ class _Commands(click.Group):
             if debugging(ctx):
                 raise
             raise as_click_error(error) from error
+        except OSError as error:  # a full disk, a file that cannot be read
+            if debugging(ctx) or error.errno == errno.EPIPE:  # click ends in silence if the reader of a pipe has left
+                raise
+            raise Failure(about_file(error)) from error
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

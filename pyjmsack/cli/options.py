@@ -67,7 +67,10 @@ class Login:
         if self.user is None:
             return None
         if self.password_file is not None:
-            return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+            try:
+                return self.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+            except UnicodeDecodeError:  # the error has a part of the password
+                raise click.UsageError(f"--password-file {self.password_file}: expected text in UTF-8") from None
         if self.password_variable in os.environ:
             return os.environ[self.password_variable]
         if not sys.stdin.isatty():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import asdict, fields
 from datetime import datetime, timezone
@@ -24,6 +25,7 @@ from pyjmsack.cli.managing import (
 )
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.stopping import stop_on_signals
+from pyjmsack.cli.terminal import visible
 from pyjmsack.management import Manager, QueueStatus
 
 __all__ = ["connections", "consumers", "stat"]
@@ -166,8 +168,9 @@ def _show_prometheus(found: list[_Row]) -> None:
 
 
 def _label(text: str) -> str:
+    """Return the value of a label. Two queues never share one, because Prometheus would refuse all numbers then."""
     escaped = text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in escaped)
+    return visible(escaped) if sys.stdout.isatty() else escaped
 
 
 _FORMATS = {"table": _show_table, "json": _show_json, "prometheus": _show_prometheus}

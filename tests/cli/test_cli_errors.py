@@ -99,3 +99,40 @@ def test_the_module_runs_as_a_program(arguments: tuple[str, ...]) -> None:
 
 def test_an_unknown_command_is_a_usage_error(cli: Cli) -> None:
     assert cli.run("sned").exit_code == 2
+
+
+def test_a_directory_that_cannot_be_made_and_a_full_disk_are_one_line_and_nothing_is_taken(
+    cli: Cli, queue_name: str, tmp_path: Path
+) -> None:
+    """They ended the command with a traceback."""
+    cli.ok("send", queue_name, stdin="a\n")
+    (tmp_path / "file").touch()
+    result = cli.run("receive", queue_name, "--format", "file", "--output-dir", tmp_path / "file" / "x")
+    assert (result.exit_code, result.stderr) == (1, f"Error: {tmp_path}/file/x: Not a directory\n")
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "pyjmsack", "receive", queue_name, "--url", cli.url]
+        said = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (said.returncode, said.stderr) == (1, "Error: No space left on device\n")
+    assert isinstance(
+        cli.run("--debug", "receive", queue_name, "--format", "file", "--output-dir", "/dev/null/x").exception, OSError
+    )
+    assert cli.ok("receive", queue_name) == "a\n"
+
+
+def test_a_password_file_that_is_no_text_shows_nothing_of_itself(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    file.write_bytes(b"s3cret\xe4\n")
+    result = Cli(ABSENT).run("stat", "--user", "alice", "--password-file", file)
+    assert result.exit_code == 2
+    assert "expected text in UTF-8" in result.stderr
+    assert "s3cret" not in result.output
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--max-dept", "4"], ["--context", "nobody"], ["--user", "alice"], ["--password-file", "/absent", "--user", "a"]],
+    ids=lambda options: options[0],
+)
+def test_a_probe_that_cannot_look_says_unknown_and_neither_critical_nor_warning(options: list[str]) -> None:
+    """A wrong option was the exit code 2, which means critical."""
+    assert Cli(ABSENT).run("check", "queue", "orders", *options).exit_code == 3

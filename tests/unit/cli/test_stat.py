@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
-from pyjmsack.cli.stat import _listed
+from pyjmsack.cli.stat import _listed, _show_prometheus
 from pyjmsack.management import QueueStatus, UnknownQueueError
 
 
@@ -39,3 +40,13 @@ def test_a_name_that_no_queue_has_is_an_error_unless_it_is_watched_and_a_pattern
         names("oders")
     assert names("oders", may_be_missing=True) == []
     assert names("o*") == []
+
+
+def test_two_queues_never_share_a_label_whatever_their_names_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """Control characters were all shown as one. Prometheus refuses a page on which a series is there twice, so that a
+    stranger who creates queues ended the monitoring of all others."""
+    found = ["a\x01", "a\x02", "a\ufffd", 'a"', "a\\", "a\n", "a\\n", "a\r", "a\u2028"]
+    _show_prometheus([asdict(QueueStatus(name, 3, 0, 0, 0, 0, 0)) for name in found])
+    lines = [line for line in capsys.readouterr().out.split("\n") if line.startswith("pyjmsack_queue_messages{")]
+    assert len(lines) == len({*lines}) == len(found)
+    assert all(line.endswith('"} 3') for line in lines)
