@@ -47,9 +47,9 @@ _EXPIRED = Refusal(Why.EXPIRED, Outcome.MODIFIED_FAILED_UNDELIVERABLE, AckType.E
 class RedeliveryLimit:
     """Decides for each message of one consumer whether it was delivered too often (S112).
 
-    It decides whenever the message is about to be handed out. With ``jms.redeliveryPolicy.preDispatchCheck=false`` a
-    transacted session decides when it rolls the message back. Then a message that other consumers had too often is
-    handed out once by this consumer.
+    The decision is made each time a message is about to be handed out. In a transacted session with
+    ``jms.redeliveryPolicy.preDispatchCheck=false``, the decision is made at a rollback instead. There, a message that
+    other consumers already got too often is still handed out once by this consumer.
     """
 
     def __init__(self, policy: RedeliveryPolicy, *, transacted: bool) -> None:
@@ -59,13 +59,14 @@ class RedeliveryLimit:
         """Hashes of messages that a rollback brought over the limit."""
 
     def exceeded(self, inbound: Inbound) -> bool:
-        """Whether a message must not be handed out."""
+        """Whether this message was delivered too often, so that it must not be handed out."""
         if not self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries):
             return False
         if not self._at_rollback:
             return True
         identity = inbound.identity()
-        return identity is None or hash(identity) in self._over  # without a message id it could not be found again
+        # a message without an identity is refused, because a rollback cannot remember it
+        return identity is None or hash(identity) in self._over
 
     def refused(self, inbound: Inbound) -> None:
         """Note that a message over the limit got its outcome."""
@@ -84,7 +85,7 @@ class Admission:
     """Decides about the messages of one consumer. A decision has no effect: the caller settles, logs and counts.
 
     Args:
-        channel: the connection, for its options and its hook.
+        channel: the connection, whose options and ``consumer_transform`` hook are used.
         info: the consumer.
         guard: knows the processed messages; ``None`` = nothing is remembered.
         transacted: whether the session is transacted.
@@ -134,7 +135,7 @@ class Admission:
         if self._transforms.received is not None:
             try:
                 message = received(self._transforms.received, message, self._destination)
-            # the message is delivered again, and this delivery counts, as when a listener raises (S18)
+            # the broker delivers the message again, and the redelivery is counted, as when a listener raises (S18)
             except JMSException as error:
                 return Refusal(Why.NOT_TRANSFORMED, Outcome.MODIFIED_FAILED, error=error)
         message._redelivery_count = inbound.redelivery_count + redeliveries

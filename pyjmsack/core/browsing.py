@@ -22,7 +22,7 @@ class Browser:
         self._consumer = consumer
 
     def next(self) -> Steps[Message | None]:
-        """Return the next message. ``None`` at the end, and on a stopped connection.
+        """Return the next message. Return ``None`` if there are no more messages, or if the connection is stopped.
 
         Raises:
             RequestTimedOutException: the broker does not answer whether there are more messages.
@@ -32,7 +32,7 @@ class Browser:
         session.check_open()
         timeout = channel.options.request_timeout
         message = consumer.taking.take()
-        looks = 2  # Artemis 2.56 sometimes answers a browser's drain before it delivers: one empty look proves nothing
+        looks = 2  # because Artemis 2.56 sometimes answers a browser's drain before it delivers the messages
         while message is None and looks and session.started and not consumer.closed:
             looks -= 1
             done: Completion[None] = Completion()

@@ -20,7 +20,10 @@ from pyjmsack.uri import BrokerUrl
 
 __all__ = ["UNNAMED", "Channel", "State"]
 
-UNNAMED = "setting the client id was given up, so the connection is not open; set the client id again, or close it"
+UNNAMED = (
+    "the connection is not open, because its caller gave up while the client id was being set; set the client id"
+    " again, or close the connection"
+)
 
 
 class State(Enum):
@@ -31,7 +34,7 @@ class State(Enum):
     UNNAMED = "unnamed"
     """A caller gave up while the connection was being opened under another client id."""
     FAILED = "failed"
-    """Only closing is possible. ``failure`` says why."""
+    """The connection is lost. It can only be closed. ``Channel.failure`` is the reason."""
     CLOSED = "closed"
 
 
@@ -120,14 +123,14 @@ class Channel:
 
     @property
     def the_metadata(self) -> ConnectionMetadata:
-        """The facts about the broker, which are known once the connection is open. Raises an error before."""
+        """The facts about the broker. Raises an error if the connection has not been opened yet."""
         if self.metadata is None:
             raise IllegalStateException("the connection is not open")
         return self.metadata
 
     @property
     def usable(self) -> bool:
-        """Whether ``check_open`` would pass."""
+        """Whether the connection is open, so that :meth:`check_open` raises nothing."""
         return self.state is State.OPEN
 
     def check_open(self) -> None:
@@ -147,7 +150,7 @@ class Channel:
         require(self.the_metadata, feature)
 
     def deadline(self) -> Deadline:
-        """Return the deadline for the answer to a request that is made now: ``jms.requestTimeout``."""
+        """Return the deadline for the answer to a request that is made now. ``jms.requestTimeout`` sets the time."""
         return Deadline(self.options.request_timeout, "jms.requestTimeout")
 
 

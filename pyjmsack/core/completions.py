@@ -73,8 +73,8 @@ class Completions:
         self._empty: Completion[None] | None = None
 
     def entry(self, listener: CompletionListener, then: Done | None = None) -> _Pending:
-        """Return an entry for a send. The send must call ``entry.answered`` with its outcome, which also calls
-        ``then``.
+        """Return an entry for a send with this listener. When the broker answers the send, ``entry.answered`` must be
+        called, which also calls ``then``.
         """
         return _Pending(self, listener, then)
 
@@ -107,7 +107,9 @@ class Completions:
         return pending.listener.on_exception(message, error.fresh())
 
     def finish(self, deadline: Deadline) -> Steps[None]:
-        """Wait for the answers to all sends. Fail the sends that have none at the deadline (S74)."""
+        """Wait until all sends are answered and all listeners were called. A send that has no answer at the deadline
+        fails (S74).
+        """
         if self._pending:
             empty: Completion[None] = Completion()
             self._empty = empty

@@ -37,15 +37,15 @@ class Connection:
     Args:
         url: the parsed broker URL.
         runtime: how this face reaches the loop and runs user code.
-        provider: not connected yet.
-        info: who connects.
-        face: makes what the face does for a session.
+        provider: speaks the protocol; not connected yet.
+        info: client id and login.
+        face: makes the object that serves a session in this face.
         transformer: an object with hooks that replace messages (S192).
         ledger: records each send, delivery and event; ``None`` = there is no ledger.
         tracing: makes spans of sends and deliveries; ``None`` = there are no spans.
 
     Raises:
-        TypeError: the transformer has no hook, or one that cannot be called here.
+        TypeError: the transformer has no hook, or a hook that is not a plain function.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Connection:
         self._closing: Completion[None] | None = None
         self._warns = False
         self._interrupted = False
-        """The connection is lost, and failover looks for a broker (S101)."""
+        """True while the connection is lost and failover looks for a broker (S101)."""
 
     @property
     def closed(self) -> bool:
@@ -113,7 +113,7 @@ class Connection:
         channel, provider = self.channel, self.channel.provider
         done: Completion[ConnectionMetadata] = Completion()
         channel.submit(provider.connect, channel.info, self, done)
-        # a failover URL limits each attempt, and the number of them
+        # no deadline with a failover URL, because its options limit each attempt and the number of attempts
         deadline = Deadline(None if channel.url.members else channel.options.connect_timeout, "jms.connectTimeout")
         try:
             channel.leads_to((yield from answered(done, deadline, f"opening a connection to {channel.url}")))
@@ -128,7 +128,7 @@ class Connection:
     def set_client_id(self, client_id: str) -> Steps[None]:
         """Change the client id of a connection that was not used yet (S122).
 
-        The connection is opened again with the new id, because the broker takes the id from the Open frame.
+        The connection is opened again with the new id, because a client sends its id only when it opens a connection.
 
         Raises:
             IllegalStateException: the id was set before, or the connection was used.
@@ -149,7 +149,7 @@ class Connection:
         channel.info = ConnectionInfo(client_id, True, unnamed.username, unnamed.password)
         try:
             yield closed, channel.options.close_timeout
-            # a provider that did not answer must not be heard any more
+            # because a provider that did not answer in time must not report anything about the old connection later
             channel.submit(provider.abort, IllegalStateException("the connection is opened anew"))
             yield from self.open()
         except JMSException as error:
@@ -165,8 +165,8 @@ class Connection:
         """Open a session (S1-S6).
 
         Raises:
-            UnsupportedFeatureException: the session is transacted, the broker can keep the promise of transactions only
-                in a weaker way, and the URL has ``strict=true`` (S88).
+            UnsupportedFeatureException: the session is transacted, the transactions of this broker are not atomic, and
+                the URL has ``strict=true`` (S88).
         """
         mode = AckMode.resolve(ack_mode, transacted)
         channel, provider = self.channel, self.channel.provider
@@ -212,7 +212,7 @@ class Connection:
     # -- start, stop --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Let messages flow, also again after a stop. No message is lost (S120)."""
+        """Let messages flow. After a stop they flow again, and none was lost (S120)."""
         self.channel.check_open()
         self._used = True
         if not self.channel.started:
@@ -221,7 +221,7 @@ class Connection:
                 session.update()
 
     def stop(self) -> Steps[None]:
-        """Hand out nothing more, and wait for the listeners at work (S120).
+        """Hand out no more messages, and wait until the running listeners have finished (S120).
 
         Raises:
             IllegalStateException: called from a message listener of this connection (S14).
@@ -252,7 +252,7 @@ class Connection:
         """
         channel = self.channel
         if self._closing is not None:
-            if not self.events.running_here():  # before the wait, because the first closer waits for this listener
+            if not self.events.running_here():  # a listener must not wait here, because the first caller waits for it
                 yield self._closing, channel.options.close_timeout
             return
         self._check_not_in_listener("close")
@@ -280,7 +280,7 @@ class Connection:
             finally:
                 closing.succeed()
 
-    # -- what the provider tells, on the loop -------------------------------------------------------------------
+    # -- called by the provider, on the loop --------------------------------------------------------------------
 
     def on_failure(self, error: BaseException) -> None:
         """Fail all waiting calls, and then call the exception listener once, because the provider lost the connection

@@ -1,4 +1,5 @@
-"""A consumer: how a caller gets messages, which are delivered again, and how it ends (S16-S38, S49-S57, S125, S141).
+"""A consumer: how a caller gets messages, which messages are delivered again, and how the consumer ends (S16-S38,
+S49-S57, S125, S141).
 
 A consumer is made of parts:
 
@@ -8,7 +9,7 @@ A consumer is made of parts:
 - :mod:`unsettled <pyjmsack.core.unsettled>` has the messages that the caller has.
 - :mod:`listening <pyjmsack.core.listening>` feeds a listener.
 
-This file has the wait of a caller, and the end of a consumer.
+This file has the wait of a caller for a message, and the end of a consumer.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ __all__ = ["Consumer", "State"]
 
 T = TypeVar("T")
 _PATIENCE: Final = 60.0
-"""Seconds for which ``receive`` goes on after its time, while the broker sends nothing but messages that are refused.
-A sender may send such messages without end."""
+"""Seconds for which ``receive`` goes on after its timeout, if the broker sends only messages that are refused. There is
+a limit, because a sender may send such messages without end."""
 
 
 class State(IntEnum):
@@ -50,13 +51,15 @@ class State(IntEnum):
 
     OPEN = 0
     EBBING = 1
-    """``drain()`` waits for the last messages of a broker that settles them as it sends them."""
+    """``drain()`` waits for the messages that are on their way, because the broker settled them when it sent them, and
+    they cannot go back."""
     DRAINED = 2
     """``drain()`` was called. Nothing is handed out any more, except messages that the broker has settled already."""
     DETACHED = 3
     """The broker closed the consumer, or the connection is lost. ``error`` says why."""
     CLOSING = 4
-    """The caller closed it. The link stays as long as delivered messages may still be acknowledged (S29, S84)."""
+    """The caller closed the consumer. The link stays as long as delivered messages may still be acknowledged (S29,
+    S84)."""
     CLOSED = 5
     """The link ends, or the session ends."""
 
@@ -69,7 +72,7 @@ class Consumer:
         info: the destination and the settings of the consumer.
         acknowledger: carries out ``message.acknowledge()`` in this face.
         dispatchers: the dispatchers of the session, which run listeners.
-        feed: called on a dispatcher; it feeds a listener in the way of this face.
+        feed: gives messages to the listener in the way of this face. A dispatcher calls this function.
         subscriptions: the subscriptions of the connection. The name of a subscription is free again when the consumer
             has ended.
         leave: called with the id when the consumer ends. It takes the consumer out of the table of the session, and
@@ -190,7 +193,7 @@ class Consumer:
         self.arrived()
 
     def arrived(self) -> None:
-        """Wake the callers that wait for a message; once per burst."""
+        """Wake the callers that wait for a message. Called once for each burst."""
         self.inbox.wake()
         if self.listening.listener is not None:
             self.listening.schedule()
@@ -198,8 +201,8 @@ class Consumer:
             self.on_arrival()
 
     def detached(self, error: BaseException) -> None:
-        """Note that the broker closed this consumer, or that the connection is lost. A lost connection reports its loss
-        itself (S126, S128).
+        """Note that the broker closed this consumer, or that the connection is lost. Only in the first case this method
+        calls the listeners, because a lost connection reports its loss itself (S126, S128).
         """
         if self.closed:
             return
@@ -220,8 +223,8 @@ class Consumer:
         """Note that this consumer is in the table of the session, and alert the guard if a connection was lost (S105).
 
         When a connection is lost, the loop first notes the loss, and then alerts the guards of all consumers in the
-        table. When this method runs, the consumer is in the table already, and the method then looks for a loss. So one
-        of the two alerts the guard.
+        table. When this method runs, the consumer is in the table already, and the method then looks for a loss. So
+        either the loop or this method alerts the guard.
         """
         if self._channel.lost_generation > 0 and self.guard is not None and not self.info.browser:
             self.guard.alert = True
@@ -238,7 +241,9 @@ class Consumer:
     # -- receiving ----------------------------------------------------------------------------------------------
 
     def receive(self, timeout: float | None, body_type: type[Any] | None = None) -> Steps[Message | None]:
-        """Take a message within ``timeout`` seconds, asking the broker before ``None`` is returned (S22, S50)."""
+        """Take a message within ``timeout`` seconds. Return ``None`` only after the broker was asked for messages (S22,
+        S50).
+        """
         if self.trace is None:
             return self._receive(timeout, body_type, None)
         return self.trace.receiving(self._receive(timeout, body_type, time_ns()))
@@ -269,9 +274,9 @@ class Consumer:
                 return message
             if patience.expired:
                 break
-        if timeout == 0:  # None would say that the queue is empty
+        if timeout == 0:  # an error, because None would say that the queue is empty
             raise RequestTimedOutException(
-                f"receiving from {self.info.destination.name}: only messages that were refused came for"
+                f"receiving from {self.info.destination.name}: all messages that came were refused, for"
                 f" {_PATIENCE:g} s; the log names the reasons"
             )
         return None
@@ -289,12 +294,14 @@ class Consumer:
         return self.state in (State.OPEN, State.DETACHED)
 
     def _receive_drained(self, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
-        """Let the broker send the messages that it has, then look again. Only ``amqp.drainTimeout`` limits the wait."""
+        """Let the broker send the messages that it has, then look into the inbox again. Only ``amqp.drainTimeout``
+        limits the wait.
+        """
         done: Completion[None] = Completion()
         self._channel.submit(self._channel.provider.drain, self.info.id, done)
         try:
             yield done, None
-        finally:  # also if the caller gives up: the drain used the credit up
+        finally:  # also if the caller gives up, because the drain used the credit up
             if self.info.prefetch > 0 and self.wants_more:
                 self._channel.submit(self._channel.provider.start_consumer, self.info.id)
         message = yield from self._receive_told(body_type, since)
@@ -325,8 +332,9 @@ class Consumer:
 
     def _wait_for_arrival(self, deadline: Deadline) -> Steps[None]:
         arrival = self.inbox.expect()
-        # The loop appends to the inbox before it looks for arrivals, and we add ours before we look at the inbox again,
-        # so one of the two sees the other. A stopped connection lets the inbox fill: only start() wakes us then.
+        # The loop first appends a message to the inbox, and then completes all arrivals. This method first adds its
+        # arrival, and then looks into the inbox. So either the loop completes this arrival, or this method sees the
+        # message. On a stopped connection the caller waits although the inbox has messages, and start() wakes it.
         try:
             ready = self.inbox.messages and self.session.started and not self.stalled
             if not ready and not self.over and self.error is None:
@@ -350,8 +358,8 @@ class Consumer:
             self.unsettled.settle_delivered(Outcome.ACCEPTED)
 
     def _released(self) -> None:
-        """Continue after the caller settled messages: a closed consumer may end, and one that waited for its window
-        hands out again (S56)."""
+        """Continue after the caller settled messages: a closed consumer may end, and a consumer whose window was full
+        hands out messages again (S56)."""
         self.finish_if_closed()
         window = self.unsettled.window
         if window is not None and window.limit is not None and self.inbox.messages:
@@ -360,7 +368,7 @@ class Consumer:
     # -- recover and transactions -------------------------------------------------------------------------------
 
     def recover(self) -> None:
-        """Deliver again the messages that the caller holds, oldest first and before newer messages. This delivery is
+        """Deliver again the messages that the caller holds, oldest first and before newer messages. The redelivery is
         counted (S32).
         """
         if self.closed:
@@ -390,12 +398,12 @@ class Consumer:
             yield done, None
 
     def take_unseen(self) -> Runs:
-        """Take the messages that were never handed out from the inbox, and return them with their outcomes, oldest
-        first."""
+        """Empty the inbox, and return its messages, oldest first, with the outcomes by which they go back to the
+        broker."""
         return self.unsettled.mark_runs((outcome, run) for outcome, run in groupby(self.inbox.take_all(), _handed_back))
 
     def send_outcomes(self, runs: Runs) -> None:
-        """Send chosen outcomes; on the loop."""
+        """Send outcomes that were chosen before. Runs on the loop."""
         self.unsettled.send_outcomes(runs)
 
     def resume(self) -> Steps[None]:
@@ -405,7 +413,7 @@ class Consumer:
             yield from self._detach()
 
     def transaction_ended(self) -> None:
-        """Finish a close that waited for the end of the commit. This does not wait."""
+        """Finish, without waiting, a close that waited for the end of the commit."""
         self.leave_transaction()
         self.finish_if_closed()
 
@@ -447,15 +455,15 @@ class Consumer:
     def _needed(self) -> bool:
         """Whether the link is still needed: for outcomes, for the open transaction, or by another thread.
 
-        Each thread first notes that it has finished, and then looks here. So the last thread finds that the link is
-        free.
+        Each thread first notes that it has finished, and then looks here. So the last thread finds that the link is not
+        needed any more.
         """
         unsettled = self.unsettled
         return self._closing or self.taking.passing != 0 or bool(unsettled.delivered) or unsettled.in_transaction
 
     def release_inbox(self) -> None:
-        """Give the messages in the inbox back. Messages that the caller had before a ``recover()`` are counted, the
-        others are not (S30, S31).
+        """Give the messages in the inbox back to the broker. Their redelivery is counted only if the caller had them
+        before a ``recover()`` (S30, S31).
         """
         self.unsettled.settle_runs(self.take_unseen())
 
@@ -482,7 +490,7 @@ class Consumer:
         self.submit_end(self._ended)
 
     def submit_end(self, done: Completion[None]) -> None:
-        """Submit the detach behind the acknowledgements that wait for the guard's file."""
+        """Submit the detach. Acknowledgements that wait for the guard's file leave before it."""
         self.unsettled.submit_behind(self.close_link, self.info.id, done)
 
     def close_link(self, number: int, done: Completion[None]) -> None:
@@ -496,8 +504,8 @@ class Consumer:
             self.unsettled.record.over()
 
     def abandon(self) -> None:
-        """Give all messages back, because the session is closing. Messages that were handed out are counted, messages
-        in the inbox are not (S30, S31).
+        """Give all messages back, because the session is closing. The redelivery of messages that were handed out is
+        counted; the redelivery of messages in the inbox is not (S30, S31).
         """
         self.state = State.CLOSED
         self.taking.end()
@@ -508,16 +516,16 @@ class Consumer:
         self.arrived()
 
     def drain(self, timeout: float | None) -> Steps[bool]:
-        """End without loss: hand out no more messages, let the listener at work finish, send the acknowledgements that
-        wait, and give back uncounted the messages that nobody saw. Messages that the caller holds may still be
-        acknowledged.
+        """End without loss. No more messages are handed out, the running listener finishes, and the acknowledgements
+        that wait are sent. The messages that nobody saw go back to the broker, and their redelivery is not counted.
+        Messages that the caller holds may still be acknowledged.
 
-        Messages that the broker settled as it sent them cannot go back (S36). Without a listener, ``receive`` hands
-        them out.
+        Messages that the broker settled when it sent them cannot go back (S36). If there is no listener, ``receive``
+        hands them out.
 
         Returns:
-            False if the listener at work did not finish within ``timeout`` seconds. Nothing is lost then, because the
-            message gets its outcome later, when the listener ends.
+            False if the running listener did not finish within ``timeout`` seconds. No message is lost, because the
+            listener's message gets its outcome when the listener ends.
         """
         self.check_open()
         deadline = Deadline(timeout)

@@ -74,7 +74,7 @@ class Events:
         """Give an error that no caller waits for to the exception listener (S64, S126-S128)."""
         listener = self.exception_listener
         if listener is None:
-            log.error("no exception listener is set for: %s", error)
+            log.error("no exception listener is set that could get this error: %s", error)
             return
         jms = error if isinstance(error, JMSException) else JMSException(str(error))
         self._own_dispatcher().submit(partial(listener, jms))
@@ -97,8 +97,8 @@ class Events:
     # -- what the broker closes ---------------------------------------------------------------------------------
 
     def remote_close(self, number: int, event: str) -> RemoteClose:
-        """Return an object that calls the listeners if the broker closes this resource. The resource keeps the
-        object."""
+        """Return an object that calls the listeners if the broker closes this resource. The resource must keep the
+        object, because this class has only a weak reference to it."""
         self._remote_closes[number] = remote_close = RemoteClose(self, event)
         return remote_close
 

@@ -87,15 +87,16 @@ class ConnectionFacade(StrictNames):
 
     @property
     def message_transformer(self) -> object | None:
-        """The object that replaces messages before they are sent and after they were received (S192). The factory says
-        which functions it has. A new transformer is used from now on; ``None`` ends it.
+        """The object that replaces messages before they are sent and after they were received (S192). Its functions are
+        described at the factory. A new transformer takes effect at once; ``None`` removes the transformer.
 
-        If ``consumer_transform`` raises, the error goes to the exception listener, and the message is delivered again
-        and counted. If ``producer_transform`` raises, ``send`` raises. A new message takes the id, the correlation id
-        and the ``reply_to`` of the old message where it has none of its own. The send then replaces the id.
+        If ``consumer_transform`` raises, the error goes to the exception listener, the message is delivered again, and
+        the redelivery is counted. If ``producer_transform`` raises, ``send`` raises. If a function returns another
+        message, this message takes the id, the correlation id and the ``reply_to`` of the original, unless it has its
+        own. A send then gives it a new id.
 
         Raises (on setting):
-            TypeError: the object has neither function, or one that is a coroutine function.
+            TypeError: the object has neither function, or a function that is not a plain function.
         """
         return self._core.channel.transforms.transformer
 
@@ -108,12 +109,13 @@ class ConnectionFacade(StrictNames):
 
         The listener may lack any of these methods. In ``pyjmsack.aio`` they may be coroutine functions.
 
-        - ``on_connection_established(url)``: the connection is open. A listener that is added later is called at once.
+        - ``on_connection_established(url)``: the connection is open. If it is open already when the listener is added,
+          the method is called at once.
         - ``on_connection_failure(error)``: the connection is lost.
         - ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``: with ``failover:`` only.
         - ``on_session_closed(session, error)``, ``on_producer_closed(producer, error)`` and
-          ``on_consumer_closed(consumer, error)``: the broker closed this one and not the connection. A producer or
-          consumer that ends with its session has no call of its own.
+          ``on_consumer_closed(consumer, error)``: the broker closed this object, but not the connection. No method is
+          called for a producer or consumer that ends together with its session.
 
         The methods are called one at a time, in the order of the events. An error that a method raises is logged.
 
@@ -138,7 +140,7 @@ class ConnectionFacade(StrictNames):
 
 
 class SessionFacade(StrictNames):
-    """The part of a session that does not wait.
+    """The methods and properties of a session that return without waiting.
 
     Args:
         core: the session, which both faces share.
@@ -173,12 +175,12 @@ class SessionFacade(StrictNames):
         """Return the queue of this name. The broker is not asked.
 
         Args:
-            name: such as ``orders``, ``queue://orders`` as for ActiveMQ's client, or with options
-                ``orders?consumer.prefetchSize=10``.
+            name: the name, such as ``orders``. The form ``queue://orders`` of ActiveMQ's client means the same. Options
+                may follow: ``orders?consumer.prefetchSize=10``.
 
         Raises:
-            InvalidDestinationException: the name is empty; or it names a topic, ``topic://orders``; or it names several
-                queues, ``a,b``, and this broker would take the text as one name.
+            InvalidDestinationException: the name is empty; or it names a topic, such as ``topic://orders``; or it names
+                several queues, such as ``a,b``, and this broker would take the text as one name.
             IllegalStateException: the session is closed.
         """
         self._core.check_open()
@@ -190,12 +192,12 @@ class SessionFacade(StrictNames):
         """Return the topic of this name. The broker is not asked.
 
         Args:
-            name: such as ``prices``, ``topic://prices`` as for ActiveMQ's client, or with options
-                ``prices?consumer.prefetchSize=10``.
+            name: the name, such as ``prices``. The form ``topic://prices`` of ActiveMQ's client means the same. Options
+                may follow: ``prices?consumer.prefetchSize=10``.
 
         Raises:
-            InvalidDestinationException: the name is empty; or it names a queue, ``queue://prices``; or it names several
-                topics, ``a,b``, and this broker would take the text as one name.
+            InvalidDestinationException: the name is empty; or it names a queue, such as ``queue://prices``; or it names
+                several topics, such as ``a,b``, and this broker would take the text as one name.
             IllegalStateException: the session is closed.
         """
         self._core.check_open()
@@ -211,7 +213,7 @@ class SessionFacade(StrictNames):
         """Return a text message.
 
         Args:
-            text: the body. ``None`` is a body of its own, not the empty text (S170).
+            text: the body. ``None`` means that there is no text, which differs from the empty text (S170).
 
         Raises:
             MessageFormatException: ``text`` is neither a ``str`` nor ``None``.
@@ -222,16 +224,18 @@ class SessionFacade(StrictNames):
     def create_bytes_message(
         self, data: bytes | PathLike[str] | BinaryIO | Iterable[bytes] | None = None, *, length: int | None = None
     ) -> BytesMessage:
-        """Return a bytes message, to be written to or made of ``data`` (S171).
+        """Return a bytes message with the body ``data``, or with an empty body to write to (S171).
 
         A file or an iterable is read while the message is sent, on a thread of its own, in pieces. So a body of any
-        size takes a few megabytes of memory (S168, docs/large-bodies.md). The file must stay as it is until then.
+        size takes a few megabytes of memory (S168, docs/large-bodies.md). The file must not change before the send has
+        ended.
 
         Args:
-            data: bytes; or a path, which is read anew with every send (a ``pathlib.Path``, because a ``str`` from
-                elsewhere must not name a file); or an open binary file, from its position to its end; or an iterable of
-                bytes, read once. ``None`` = an empty body to write to.
-            length: bytes of the whole body. An iterable needs it, and so does a file that cannot seek.
+            data: bytes; or a ``pathlib.Path``, whose file is read again for each send; or an open binary file, which is
+                read from its position to its end; or an iterable of bytes, which is read once. ``None`` = an empty body
+                to write to. A ``str`` is no path here, because a text that a stranger wrote must not name a file.
+            length: the number of bytes of the whole body. It must be given for an iterable, and for a file that cannot
+                seek.
 
         Raises:
             MessageFormatException: ``data`` is none of these, or the length is missing.
@@ -295,7 +299,7 @@ class SessionFacade(StrictNames):
 class ProducerFacade(StrictNames):
     """The methods and properties of a producer that return without waiting.
 
-    The attributes are the defaults of each send (S152).
+    A send uses the values of these properties if its caller gives no other values (S152).
 
     Args:
         core: the producer, which both faces share.
@@ -307,7 +311,7 @@ class ProducerFacade(StrictNames):
 
     @property
     def destination(self) -> Destination | None:
-        """Where the messages go, or ``None`` for an anonymous producer (S67)."""
+        """Where the messages go, or ``None`` if each send names its destination (S67)."""
         return self._core.info.destination
 
     @property
@@ -369,7 +373,7 @@ class ProducerFacade(StrictNames):
 
 
 class RequestorFacade(StrictNames):
-    """The part of a requestor that does not wait.
+    """The methods and properties of a requestor that return without waiting.
 
     Args:
         core: the requestor, which both faces share.
@@ -393,7 +397,7 @@ class RequestorFacade(StrictNames):
 
 
 class ConsumerFacade(StrictNames):
-    """The part of a consumer that does not wait.
+    """The methods and properties of a consumer that return without waiting.
 
     Args:
         core: the consumer, which both faces share.
@@ -405,13 +409,13 @@ class ConsumerFacade(StrictNames):
 
     @property
     def destination(self) -> Destination:
-        """The destination that this consumer reads."""
+        """The destination from which this consumer receives."""
         return self._core.info.destination
 
     def _processing(self) -> Callable[[Message], Processed | None] | None:
-        """Let ``app/`` trace its listeners: return the function that begins the span (OpenTelemetry) of a message that
-        is processed; ``None`` without tracing. From now on ``receive`` makes no span of its own, because the core takes
-        a listener of ``app/`` for a caller of ``receive``.
+        """Return the function that begins the span (OpenTelemetry) for the processing of a message; ``None`` without
+        tracing. ``app/`` calls this to trace its listeners. Afterwards ``receive`` makes no spans, because ``app/``
+        calls ``receive`` for its listeners, and one span for each message is enough.
         """
         trace = self._core.trace
         if trace is None:
@@ -431,8 +435,8 @@ class ConsumerFacade(StrictNames):
 
     @property
     def message_listener(self) -> Callable[[Message], Any] | None:
-        """A callable that gets each message, one at a time, on the session's dispatcher. In ``pyjmsack.aio`` it may be
-        a coroutine function. S18, S20 and S21 say what happens if it raises.
+        """A callable that gets each message, one at a time, on a thread of the session; in ``pyjmsack.aio``, in a task
+        of the session. There it may be a coroutine function. S18, S20 and S21 say what happens if the callable raises.
 
         Raises (on setting):
             IllegalStateException: the consumer is closed, or has prefetch 0 (S9).
@@ -447,8 +451,8 @@ class ConsumerFacade(StrictNames):
     def set_message_listener(self, listener: Callable[[Message], Any] | None, *, concurrency: int = 1) -> None:
         """Set the listener, for ``concurrency`` messages at a time.
 
-        Messages of one group (``JMSXGroupID``) keep their order. Other messages may overtake each other. More than one
-        at a time is only for modes in which each message is acknowledged on its own.
+        Messages of one group (``JMSXGroupID``) keep their order. Other messages may overtake each other. A
+        ``concurrency`` above 1 is allowed only in modes in which each message is acknowledged on its own.
 
         Args:
             listener: called with each message. ``None`` removes the listener.

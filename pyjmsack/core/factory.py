@@ -34,20 +34,20 @@ class FactoryFacade(StrictNames):
         username, password: the login. They override ``jms.username`` and ``jms.password``.
         client_id: overrides ``jms.clientID``. If neither is given, a client id is generated.
         options: more URL options, by their Java names. They override those in the URL.
-        ledger: directory in which each connection records what it sends, receives and lives through. The factories of
+        ledger: directory in which each connection records its sends, its deliveries and its events. The factories of
             several programs may share it. Needs ``pyjmsack[ledger]``. ``None`` records nothing.
         message_transformer: an object with ``producer_transform(message, destination)``, called before a message is
             stamped and sent, and ``consumer_transform(message, destination)``, called before a message is handed out.
-            Either may be missing. Each returns a message to use instead, or ``None``. They are plain functions in both
-            faces (S192).
+            One of the two may be missing. Each returns a message to use instead, or ``None`` to keep the message. Both
+            are plain functions, also in ``pyjmsack.aio`` (S192).
         ssl_context: used for TLS schemes instead of a context made from the ``transport.*`` options.
 
     Raises:
         InvalidURLException: the URL or an option is wrong. The text names the nearest right spelling.
         InvalidClientIDException: the client id is empty (S122).
-        TypeError: ``message_transformer`` has none of its functions, or one that is a coroutine function.
-        UnsupportedFeatureException: a scheme or option is not honoured here; or the extra for a ledger or for tracing
-            is not installed.
+        TypeError: ``message_transformer`` has neither function, or a function that is not a plain function.
+        UnsupportedFeatureException: this library does not support a scheme or an option; or the extra that a ledger or
+            tracing needs is not installed.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class FactoryFacade(StrictNames):
         """Return the ledger of a new connection.
 
         Raises:
-            JMSException: its directory cannot be written to.
+            JMSException: the directory of the ledger cannot be written to.
         """
         return None if self._ledger is None else create_ledger(self._ledger)
 
@@ -106,7 +106,7 @@ class FactoryFacade(StrictNames):
 
 
 def _has_opentelemetry() -> bool:
-    try:  # any other package of OpenTelemetry also installs the package opentelemetry
+    try:  # the package opentelemetry alone proves nothing, because every package of OpenTelemetry installs it
         return find_spec("opentelemetry.instrumentation.instrumentor") is not None
     except ModuleNotFoundError:
         return False

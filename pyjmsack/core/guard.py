@@ -1,8 +1,10 @@
 """The guard skips messages that were processed already, because some are delivered again after a failover (S105). A
-store keeps the ids of processed messages. For another kind of store: ``uri/failover.py`` parses
-``failover.duplicateGuard``, :func:`make_store` below makes the store, and :class:`Store` says what it must do. The
-store in a file lies behind the interface ``spi/guard_file.py``, and ``spi/registry.py`` finds its implementation,
-``io/guard_file.py``."""
+store keeps the ids of processed messages.
+
+To add another kind of store, implement :class:`Store`, let ``uri/failover.py`` parse its name as a value of
+``failover.duplicateGuard``, and let :func:`make_store` make it. The store in a file uses the interface
+``spi/guard_file.py``, and ``spi/registry.py`` finds the implementation, ``io/guard_file.py``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ _AUDIT_DEPTH, _AUDITED_PRODUCERS = 2048, 64
 """Defaults of ActiveMQ for ``jms.auditDepth`` and ``jms.auditMaximumProducerNumber``."""
 
 SHOWN = 1 << 20
-"""Messages of one iteration that a browser in a failover URL remembers, to go on where a lost connection stopped it."""
+"""The most messages that a browser remembers, with a failover URL. After a failover it skips the messages that it has
+shown."""
 
 
 def nothing() -> None:
@@ -34,7 +37,7 @@ def nothing() -> None:
 
 
 class Store(Protocol):
-    """Remembers keys of messages: the newest keys, up to a number of them."""
+    """Remembers the keys of messages, up to a fixed number. The oldest keys are forgotten first."""
 
     def key(self, identity: bytes, /) -> Any:
         """Return the key under which the store remembers a message with this identity."""
@@ -52,7 +55,7 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """The keys of one session, for as long as the session lives.
+    """Keeps the keys of one session in memory, for as long as the session lives.
 
     Args:
         size: the most keys that are remembered.
@@ -61,19 +64,19 @@ class MemoryStore:
     def __init__(self, size: int) -> None:
         self._size = size
         self._keys: OrderedDict[Hashable, None] = OrderedDict()
-        """An ``OrderedDict``, because a plain dict searches for its first key among all keys that it had before. That
-        took 78 µs for each message."""
+        """An ``OrderedDict``, because a plain dict finds its first key slowly after many keys were removed: this took
+        78 µs for each message."""
 
     @staticmethod
     def key(identity: bytes) -> int:
-        """Return a hash of 64 bits with a new random key in each process. It takes a tenth of the time of a digest.
-        Among 65,536 remembered messages, a new message has the hash of another one with a probability of 4e-15. This
-        matters only if the other one came before a failover and the new one after it."""
+        """Return a hash of 64 bits, which is another one in each process. A hash takes a tenth of the time of a digest.
+        The probability that a new message has the same hash as one of 65,536 remembered messages is 4e-15. Such a
+        message could be skipped only after a failover, because the guard does not look before."""
         return hash(identity)
 
     def add(self, keys: Sequence[int]) -> None:
-        """Remember keys, and forget the oldest ones. The loop calls this too, when acknowledgements have waited long
-        enough.
+        """Remember keys, and forget the oldest keys above ``size``. The loop calls this too, when the waiting time of a
+        batch of acknowledgements is over.
         """
         known = self._keys
         for key in keys:
@@ -136,7 +139,7 @@ class FileStore:
         return key in self._file
 
     def close(self) -> None:
-        """Leave the file to its other users."""
+        """Stop using the file. Its other users may go on."""
         self._file.close(self._report)
 
 
@@ -216,7 +219,8 @@ class DuplicateGuard:
         info: the consumer.
         client_id: the client id of the connection, which a subscription belongs to.
         handed_out: the messages that the callers have. The session forgets them at the end of a transaction.
-        transacted: whether the messages that the callers have are acknowledged already, in the open transaction.
+        transacted: whether the session is transacted. In a transacted session, a message is acknowledged as soon as it
+            is handed out, and yet the caller has it until the transaction ends.
     """
 
     def __init__(
@@ -228,8 +232,8 @@ class DuplicateGuard:
         self._handed_out = handed_out
         self._transacted = transacted
         self.alert = self.file is not None
-        """Whether a message may come that was processed before. One connection delivers no message twice, but a file
-        knows the messages of other connections, too (S105)."""
+        """Whether a message may come that was processed before. At first this is true only with a file, which knows the
+        messages of other connections, too. After a failover it is always true (S105)."""
         destination, subscription = info.destination, info.subscription
         scope = [type(destination).__name__, destination.name]
         if destination.is_topic:
@@ -283,9 +287,9 @@ class DuplicateGuard:
     def _has_another(self, key: Any, inbound: Inbound) -> bool:
         """Return whether the caller has another delivery of the same message, over the same connection.
 
-        If so, the sender sent a second copy, and the broker stored both (S91). A delivery of another connection is no
-        second copy, because the broker delivers the message again (S95). The same delivery is no second copy either: it
-        was given back, and the caller does not have it any more (S82).
+        In this case the sender sent a second copy, and the broker stored both copies (S91). A delivery of another
+        connection does not count, because the broker delivered the same message again (S95). The same delivery does not
+        count either, because it was given back, and the caller does not have it any more (S82).
         """
         other = self._handed_out.get(key)
         if other is None or other is inbound or other.generation != inbound.generation:

@@ -62,7 +62,7 @@ class PriorityInbox:
             if level:
                 try:
                     return level.popleft()
-                except IndexError:  # another thread emptied it meanwhile
+                except IndexError:  # another thread took the last message of this priority meanwhile
                     continue
         raise IndexError("pop from an empty PriorityInbox")
 
@@ -84,14 +84,14 @@ CallLater = Callable[[float, Callable[[], None]], None]
 class Delays:
     """Keeps the redelivered messages of one consumer back for a time, as the redelivery policy says.
 
-    The broker delivers messages again at once, so the client waits, from the moment when the message could be handed
-    out. The consumer's thread starts the wait, and the loop's timer ends it. Each field is written by one side at a
-    time.
+    The client makes the wait, because the broker delivers messages again at once. The wait of a message begins when the
+    message could be handed out. The consumer's thread starts the wait, and the loop's timer ends the wait. Each field
+    is written by one side at a time.
 
     Args:
         policy: the lengths of the waits (S115).
-        blocking: whether later messages wait behind a delayed one, so that the order is kept. If not, they overtake it
-            (S116).
+        blocking: whether later messages wait behind a delayed message, so that the order is kept; if false, they
+            overtake it (S116).
         inbox: the inbox of the consumer. A message goes back to its head after the wait.
         call_later: ``call_later(seconds, callback)``, on the loop.
         due: called on the loop when a wait is over.
@@ -124,8 +124,8 @@ class Delays:
         return 0 if self._blocking else len(self._waiting)
 
     def must_wait(self, inbound: Inbound) -> bool:
-        """Return whether a message that was just taken out of the inbox must wait. If so, this method has stored the
-        message.
+        """Return whether a message that was just taken out of the inbox must wait. A message that must wait is kept
+        here, or put back into the inbox.
         """
         count = inbound.redelivery_count + inbound.redeliveries
         if count == 0 or self._policy.exceeded(count):
@@ -141,7 +141,7 @@ class Delays:
             if self._blocking:
                 self._inbox.appendleft(inbound)
             self._call_later(delay, lambda: self._over(inbound, count))
-        except BaseException:  # at Ctrl-C, because without its timer the message would wait for ever
+        except BaseException:  # at Ctrl-C the wait is undone, because without its timer it would never end
             self._waiting.pop(inbound, None)
             raise
         return True
@@ -177,8 +177,8 @@ class Inbox:
         runtime: brings the answers of the guard's file to the loop, and computes the identities of large messages on
             another thread.
         look: called on the loop when a message that had to wait may be handed out.
-        identifies: whether the loop will ask for the identity of each message. Then the identity of a large message is
-            computed before the message is handed out.
+        identifies: whether the loop will ask for the identity of each message. If true, the identity of a large message
+            is computed on another thread before the message is handed out.
     """
 
     __slots__ = (
@@ -256,8 +256,8 @@ class Inbox:
             arrival.succeed()
 
     def _told(self) -> None:
-        """Look for messages again, because the guard's file answered, or wrote waiting keys, or digests are ready. On
-        the loop.
+        """Look again for a message that may be handed out, because the guard's file answered or wrote the keys that
+        waited, or because digests are ready. Runs on the loop.
         """
         self.untold = False
         self._look()
@@ -287,8 +287,8 @@ class Inbox:
         return self.untold or (self.delays is not None and self.delays.blocks)
 
     def keeps_back(self, inbound: Inbound) -> bool:
-        """Return whether a message that was just taken must wait. If so, it is in the inbox again, or among the delayed
-        messages.
+        """Return whether a message that was just taken must wait. A message that must wait is in the inbox again, or
+        among the delayed messages.
         """
         waits = self._must_wait_for_digest(inbound) if self._guard is None else self._must_wait_for_file(inbound)
         if waits:
@@ -297,9 +297,9 @@ class Inbox:
         return self.delays is not None and self.delays.must_wait(inbound)
 
     def _must_wait_for_digest(self, inbound: Inbound) -> bool:
-        """Whether another thread computes the digest of a large message."""
+        """Whether another thread still computes the digest of this message, which is large."""
         if self._weighs and inbound.known is None and inbound.heavy:
-            self.untold = True  # before the second look, for the reason in ``_must_wait_for_file``
+            self.untold = True  # set before ``known`` is read again, for the reason in ``_must_wait_for_file``
             if inbound.known is None:
                 return True
             self.untold = False
@@ -311,7 +311,7 @@ class Inbox:
         if file is None:
             return False
         if inbound.known is None and not inbound.redeliveries:
-            # before the second look, because the file first answers for the message, and then the loop sets this back
+            # set before ``known`` is read again, because the file sets ``known`` before the loop resets ``untold``
             self.untold = True
             if inbound.known is None:
                 return True
@@ -327,7 +327,7 @@ class Inbox:
         return inbound in self.messages or (self.delays is not None and inbound in self.delays)
 
     def take_all(self) -> list[Inbound]:
-        """Take out all messages, the delayed ones, too."""
+        """Take out all messages, including the delayed ones."""
         if self.delays is not None:
             self.messages.extend(self.delays.release())
         return [*taken(self.messages)]
@@ -366,7 +366,7 @@ def make_inbox(
 
 
 def _identify(inbounds: list[Inbound]) -> None:
-    """Compute the identities of large messages, on a thread whose work may take long."""
+    """Compute the identities of large messages. Runs on a thread of its own, because this may take long."""
     identify(inbounds)
     for inbound in inbounds:
-        inbound.known = False  # no file says that it was processed
+        inbound.known = False  # because there is no file that could know the message

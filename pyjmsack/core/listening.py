@@ -24,7 +24,8 @@ __all__ = ["BATCH", "Call", "Dispatchers", "Listener", "Listening", "Workers"]
 log = logging.getLogger("pyjmsack")
 Listener = Callable[[Message], Any]
 BATCH = 64
-"""Messages a listener gets before the session's other consumers, and in asyncio other tasks, have a turn."""
+"""How many messages a listener gets before the other consumers of the session, and in asyncio other tasks, have a
+turn."""
 PAUSE = 1.0
 """Seconds until the dispatcher tries again after an error that did not come from the listener."""
 
@@ -34,7 +35,7 @@ class Workers:
     session uses this object.
 
     A message of a group (``JMSXGroupID``) goes to the worker that still has an earlier message of the group, and waits
-    there. Any other message goes to the worker with the least to do. No more messages are with the listener at a time
+    there. Any other message goes to the worker with the least to do. The listener never has more messages at a time
     than there are workers.
     """
 
@@ -65,10 +66,11 @@ class Workers:
         return self._dispatchers[worker]
 
     def work_on(self, inbound: Inbound) -> bool:
-        """Return whether the listener is still at work on this message, which an earlier connection delivered as well
+        """Return whether the listener still processes an earlier delivery of this message, from a lost connection
         (S105).
 
-        If so, the message waits. If the listener succeeds, the message was processed, and no other worker may get it.
+        The new delivery waits until the listener has finished, because the message is processed if the listener
+        succeeds, and then no other worker may get it.
         """
         inside = [one for one in [*self._inside.values()] if one.generation != inbound.generation]
         identity = inbound.identity() if inside else None
@@ -134,8 +136,8 @@ class Dispatchers:
     def idle(self, deadline: Deadline | None = None) -> Steps[None]:
         """Wait for the running message listeners, unless the caller is one of them (S124).
 
-        The first dispatcher hands out nothing more after its present call. The listeners have all messages that went to
-        workers, also a message that waits there behind another message of its group.
+        At the first dispatcher this waits only for the present call, because nothing is handed out after it. At the
+        workers this waits for all their calls, because a message of a group may wait there behind another one.
         """
         if self.running_here():
             return
@@ -173,7 +175,7 @@ class Source(Protocol):
 
 
 class Listening:
-    """The listener of one consumer, and when it is called.
+    """Holds the listener of one consumer, and decides when it is called.
 
     Args:
         session: the state of the session that producers and consumers may read.
@@ -181,9 +183,9 @@ class Listening:
         source: gives the messages.
         unsettled: the messages that the listener has not acknowledged.
         dispatchers: the dispatchers of the session.
-        feed: called on a dispatcher; it feeds the listener in the way of this face.
+        feed: gives messages to the listener in the way of this face. A dispatcher calls this function.
         trace: makes spans; ``None`` = there are no spans.
-        allow_pull: whether a listener may be set with prefetch 0, so that each message is asked for (S9).
+        allow_pull: whether a listener may be set with prefetch 0, so that the client asks for each message (S9).
     """
 
     __slots__ = (
@@ -246,8 +248,8 @@ class Listening:
             raise TypeError(f"message_listener: expected a callable, not {type(listener).__name__}")
         if self._info.prefetch == 0 and not self._allow_pull:
             raise IllegalStateException(
-                "a listener needs a prefetch of at least 1; prefetch 0 fetches only in receive() "
-                "(destination option consumer.allowPullListener=true allows it, S9)"
+                "a listener needs a prefetch of at least 1, because with prefetch 0 only receive() fetches messages; "
+                "the destination option consumer.allowPullListener=true allows a listener with prefetch 0 (S9)"
             )
 
     def set(self, listener: Listener | None, concurrency: int) -> None:
@@ -281,10 +283,11 @@ class Listening:
         self._dispatchers.first.submit(partial(self._feed, self))
 
     def unscheduled(self) -> None:
-        """Look for messages once more. The dispatcher found none and stops, but a message may have come meanwhile.
+        """Note that the dispatcher stops, because it found no message. Look once more, because a message may have come
+        meanwhile.
 
-        This is called in the turn in which :meth:`begin` returned ``None``. A worker leaves in a turn of its own.
-        Either the worker leaves before this look, or it finds that the dispatcher has stopped, and starts it again.
+        :meth:`begin` returned ``None`` in the same turn of the dispatcher. A worker finishes in another turn: either
+        before this look, or after it. After it, the worker finds that the dispatcher has stopped, and starts it again.
         """
         self._scheduled = False
         source = self._source
@@ -307,7 +310,8 @@ class Listening:
     def begin(self) -> Call | None:
         """Take a message for the listener. From now on nobody else gets the message.
 
-        In a transaction the message joins it now, so that a commit inside the listener covers the message.
+        In a transacted session the message joins the transaction now, so that a commit inside the listener covers the
+        message.
         """
         listener, workers = self.listener, self.workers
         if listener is None or self._source.closed or (workers is not None and workers.full):
@@ -334,7 +338,7 @@ class Listening:
         settled or recovered stays as it is (S33).
 
         Returns:
-            True if the session's work must be undone now: ``jms.rollbackOnListenerError``.
+            True if the session's work must be undone now, because of ``jms.rollbackOnListenerError``.
         """
         options, name = self._channel.options, self._info.destination.name
         if error is not None:
@@ -358,5 +362,5 @@ class Listening:
         self._unsettled.settle_one(inbound, outcome)
 
     def works_on(self, inbound: Inbound) -> bool:
-        """Whether a listener is still at work on this message, which a lost connection delivered as well (S105)."""
+        """Whether a listener still processes an earlier delivery of this message, from a lost connection (S105)."""
         return self.workers is not None and bool(self._unsettled.stale) and self.workers.work_on(inbound)

@@ -70,10 +70,10 @@ class Encoders:
         return encoder
 
     def forget(self) -> None:
-        """Encode for another broker from now on, after a failover; on the loop.
+        """Forget all encoders, because the connection was restored, perhaps at another broker. Runs on the loop.
 
-        A message that is being encoded at this moment keeps its old encoder. The send notes the encoder, so that
-        failover encodes the message again.
+        A message that is being encoded at this moment keeps its old encoder. Its send remembers the encoder, so that
+        failover sees that the message must be encoded again.
         """
         self.target = None
         self._by_target.clear()
@@ -125,9 +125,9 @@ class Producer:
     """The core of one producer. One thread at a time may use it, as for its session.
 
     Args:
-        session: the part of the session that its members use.
+        session: the state of the session that producers and consumers may read.
         info: id and destination.
-        completions: returns the session's completion listeners; the first call makes them.
+        completions: returns the object that calls the session's completion listeners; the first call makes it.
         leave: called with the id when the producer is closed.
     """
 
@@ -155,7 +155,7 @@ class Producer:
         self._hand_over = self.window.hand_over_transacted if self.transacted else self.window.hand_over
         self._id_prefix = f"{channel.message_id_prefix}:{info.session_id}:{info.id}-"
         self._number = 0
-        # a fixed destination that cannot be deleted is not checked with every message
+        # a fixed destination that cannot be deleted is not checked again for each message
         self._stays = info.destination is not None and not info.destination.is_temporary
         self._force_sync = options.force_sync_send or (
             options.send_timeout is not None and options.send_timeout_forces_sync
@@ -176,7 +176,8 @@ class Producer:
         time_to_live: Seconds | None,
         delivery_delay: Seconds | None,
     ) -> tuple[Message, Send]:
-        """Stamp and encode a message (S71); the payload is a snapshot (S72).
+        """Set the headers of a message, and encode it (S71). A later change of the message does not change the encoded
+        payload (S72).
 
         Raises:
             JMSException: see :class:`pyjmsack.MessageProducer`.
@@ -184,10 +185,10 @@ class Producer:
         if self.closed or self._session.closed or not self._channel.usable:
             self._check_open()
         if self.transacted and self._session.transactions.ending:
-            raise IllegalStateException("a commit or rollback of this session is under way; send when it has returned")
+            raise IllegalStateException("a commit or rollback of this session is under way; send after it has returned")
         bound = self.info.destination
         target = bound if destination is None and self._stays else self._target(destination, message)
-        assert target is not None  # a producer with a fixed destination has one encoder
+        assert target is not None  # because ``_stays`` is true only if there is a fixed destination
         message = to_message(message)
         if self._channel.transforms.sent is not None:
             message = self._channel.transforms.sent(message, target)
@@ -244,9 +245,9 @@ class Producer:
 
     def _target(self, destination: Destination | None, message: object) -> Destination:
         bound = self.info.destination
-        if isinstance(message, Destination):  # as in Java
+        if isinstance(message, Destination):  # in Java the destination comes first
             raise InvalidDestinationException(
-                f"the destination {message.name} stands where the message belongs; expected send(message, destination)"
+                f"send() got the destination {message.name} as the message; expected send(message, destination)"
             )
         if destination is None:
             if bound is None:
@@ -269,8 +270,8 @@ class Producer:
     # -- the way out --------------------------------------------------------------------------------------------
 
     def submit(self, outbound: Send, *, awaited: bool = False) -> None:
-        """Give a prepared message to the provider: at once if the caller waits, and otherwise together with the next
-        messages.
+        """Give a prepared message to the provider: at once if the caller waits for the answer (``awaited``), and
+        otherwise together with the next messages.
         """
         if self.transacted and outbound.message_id is not None:
             self._session.transactions.current.sent.append(outbound.message_id)
@@ -297,16 +298,18 @@ class Producer:
             raise
 
     def waits(self, persistent: bool) -> bool:
-        """Whether a plain send waits for the broker (table S62)."""
+        """Whether ``send()`` waits for the broker's answer (table in S62)."""
         if self._force_sync:
             return True
         return persistent and not (self._force_async or self.transacted)
 
     def submit_awaited(self, outbound: Send, done: Completion[None]) -> Steps[None]:
-        """Submit a send, and return the steps that wait for its outcome (S63), bounded by ``jms.sendTimeout`` (S66).
+        """Submit a send, and return the steps that wait for its outcome (S63). ``jms.sendTimeout`` limits the wait
+        (S66).
 
         Raises:
-            SendTimedOutException: no credit in time, and the message never left; or no outcome, and it may be stored.
+            SendTimedOutException: the broker gave no credit in time, and the message was not sent; or the broker gave
+                no outcome in time, and the message may have been stored.
         """
         steps = self._confirm(outbound, done)
         if outbound.trace is not None:
@@ -326,11 +329,11 @@ class Producer:
             self._channel.submit(self._channel.provider.withdraw, outbound, withdrawn)
             yield withdrawn, None
             why = (
-                "timed out waiting for credit; the message was not sent"
+                f"the broker gave no credit within {deadline}, so the message was not sent"
                 if withdrawn.result()
-                else "no outcome from the broker; the message may have been stored"
+                else f"the broker gave no outcome within {deadline}, so the message may have been stored"
             )
-            raise SendTimedOutException(f"send to {self.describe()}: {why}, within {deadline}")
+            raise SendTimedOutException(f"send to {self.describe()}: {why}")
         done.result()
 
     def wait_for_room(self) -> Steps[None]:
@@ -396,7 +399,7 @@ def max_frame_size(url: BrokerUrl) -> int | None:
 
 def _encoded(encoder: Encoder, message: Message, ttl: int, trace: TracedSend) -> Payload:
     """Encode the message with the context of its span. The context goes into the encoded bytes only. The message of the
-    caller stays as it is, because a later send of it has a context of its own.
+    caller stays as it is, because a later send of the same message has a context of its own.
     """
     own = message._properties
     try:

@@ -11,7 +11,7 @@ __all__ = ["Recorder"]
 
 
 class Recorder:
-    """Knows the values that all lines of one connection have in common.
+    """Writes the events of one connection to its ledger, and knows the values that all lines of the connection share.
 
     Args:
         ledger: the ledger of this connection.

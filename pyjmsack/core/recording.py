@@ -1,4 +1,4 @@
-"""Records for a ledger what happens to messages. Without a ledger none of this code runs, and it costs nothing.
+"""Records for a ledger what happens to messages. Without a ledger none of this code runs.
 
 A record is made before the outcome leaves for the broker, so that the ledger of a killed process never knows less than
 the broker.
@@ -30,8 +30,8 @@ __all__ = ["Deliveries", "RecordedSend", "RecordedSends"]
 
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 _IN_TRANSACTION = {"committed": ("confirmed", "accepted")}
-"""The names of the ledger for the outcomes of sends and of received messages in a transaction, if these names
-differ."""
+"""For an end of a transaction: the ledger's names for the outcome of a send in it, and of a message received in it.
+Any other end has the same name for both."""
 
 
 class RecordedSends:
@@ -132,7 +132,7 @@ class Deliveries:
         if inbound in self._open:
             self._write(self._open[inbound], "recovered")
         self._ordinal += 1
-        if message._lazy is not None:  # asking for the slot would raise and catch an error first
+        if message._lazy is not None:  # loaded here, because reading the empty slot would raise and catch an error
             message._message_id = message._lazy.load_header("_message_id")
         delivery = (message._message_id, self._ordinal, time_ns(), message._redelivery_count)
         if inbound.settled:  # by the broker, before it was delivered
@@ -156,7 +156,7 @@ class Deliveries:
     def _not_handed_over(self, inbound: Inbound, outcome: Outcome) -> None:
         """Record a message that was skipped because it was processed before, has expired or is over a limit.
 
-        A message that was given back unseen is not recorded.
+        A message that was given back and not handed out is not recorded.
         """
         if outcome in (Outcome.RELEASED, Outcome.MODIFIED_FAILED) or self._info.browser:
             return

@@ -33,7 +33,7 @@ def redelivery_delay(
 
 
 def _grown(policy: RedeliveryPolicy, redelivery: int) -> float:
-    # waits grow from the first that is not 0
+    # the waits grow, beginning with the first wait that is not 0
     first, steps = policy.initial_redelivery_delay, redelivery - 1
     if not first:
         first, steps = policy.redelivery_delay, redelivery - 2

@@ -32,31 +32,32 @@ log = logging.getLogger("pyjmsack")
 
 
 def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
-    """Return the reply as a message, and where to send it. The reply gets the correlation id of the request, or the
-    message id of the request if it has no correlation id.
+    """Return the reply as a message, and the destination to send it to. The reply gets the correlation id of the
+    request. If the request has none, the reply gets the message id of the request as its correlation id.
 
     Raises:
         InvalidDestinationException: the request asks for no reply.
     """
     where = request.reply_to
     if where is None:
-        raise InvalidDestinationException(f"{request!r} names no destination for a reply: its reply_to is None")
+        raise InvalidDestinationException(f"{request!r} asks for no reply, because its reply_to is None")
     message = to_message(reply)
     message.correlation_id = request.correlation_id or request.message_id
     return message, where
 
 
 GIVEN_UP = 10_000
-"""How many correlation ids of callers that gave up one requestor remembers."""
+"""The most correlation ids that one requestor remembers of requests that were given up."""
 REPLIES = 100
 """The most replies to one request that wait for its caller. The caller takes the first that can be decoded."""
 _ONLY_IN_MESSAGE_IDS = "ID:AMQP_NO_PREFIX:"
-"""The prefix of a message id whose text had no prefix on the wire. A received correlation id lacks it (S159)."""
+"""The library puts this prefix before a received message id that had no prefix on the wire, but never before a received
+correlation id (S159)."""
 
 
 class Request:
-    """A request under way. The correlation id of its reply may be its message id, or the correlation id that the caller
-    set.
+    """A request under way. The correlation id of the reply may be the message id of the request, or the correlation id
+    that the caller gave to the request.
     """
 
     def __init__(self, message_id: str, correlation_id: str | None) -> None:
@@ -96,9 +97,9 @@ class Requestor:
         self._requests: dict[str, Request] = {}
         """The requests under way, by each id that a reply may have."""
         self._given_up: OrderedDict[str, None] = OrderedDict()
-        """Correlation ids of callers that gave up. If another request had the same id, a late reply could be taken for
-        its reply. The oldest ids are forgotten, because otherwise a service that never answers would fill the memory.
-        """
+        """Correlation ids of requests that were given up. A new request may not have such an id, because a late reply
+        could be taken for the reply to the new request. The oldest ids are forgotten, because otherwise a service that
+        never answers would fill the memory."""
 
     @classmethod
     def open(
@@ -144,7 +145,8 @@ class Requestor:
         own = message.correlation_id
         if own is not None and (own in self._requests or own in self._given_up):
             raise IllegalStateException(
-                f"correlation id {own!r} was used before, so a late reply could be taken for the reply to this request"
+                f"correlation id {own!r} was used before; use a new one, because a late reply could be taken for the"
+                " reply to this request"
             )
         request: Request
 
@@ -159,7 +161,7 @@ class Requestor:
             for each in request.ids:
                 self._requests[each] = request
             self._producer.submit(outbound, awaited=True)
-            self._look()  # if the link was lost meanwhile, nobody else looks
+            self._look()  # because nobody else looks if the link was lost meanwhile
         except BaseException:  # Ctrl-C
             self._forget(request)
             raise
@@ -203,14 +205,15 @@ class Requestor:
         self._drop(request)
 
     def _reply(self, request: Request, deadline: Deadline) -> Message | None:
-        """Return the first reply that can be handed out, acknowledged. Runs in the caller's thread or task.
+        """Return the first reply that can be handed out, and acknowledge it; ``None`` if there is none yet. Runs in the
+        caller's thread or task.
 
         Raises:
             RequestTimedOutException: the time is over, and all replies so far were refused.
         """
         request.arrival = Completion()  # before the look, so that a reply that comes later completes this completion
         while request.replies:
-            # after Ctrl-C the reply is still in the queue, and is dropped there
+            # removed only after this call, so that ``_drop`` finds the reply if Ctrl-C ends the call
             message = self._consumer.taking.admit(request.replies[0])
             request.replies.popleft()
             if message is not None:
@@ -238,12 +241,14 @@ class Requestor:
             try:
                 correlation_id = inbound.correlation_id
             except MessageFormatException:
-                consumer.taking.admit(inbound)  # which refuses the reply
+                consumer.taking.admit(inbound)  # this refuses the reply, because it cannot be decoded
                 continue
             request = self._requests.get(correlation_id or "")
             if request is None or len(request.replies) >= REPLIES:
                 log.debug(
-                    "a reply to %r came too late, answers nothing that was asked, or is one of too many", correlation_id
+                    "a reply with correlation id %r is dropped: it came too late, answers no request, or is one of too"
+                    " many",
+                    correlation_id,
                 )
                 consumer.unsettled.settle(inbound, Outcome.ACCEPTED)
                 continue
@@ -263,7 +268,7 @@ class Requestor:
         self._fail(IllegalStateException("the requestor is closed"))
         try:
             yield from self._session.close()
-        except BaseException:  # the caller gave up: the queue is deleted behind its consumer without waiting
+        except BaseException:  # the caller gave up: the queue is deleted after its consumer, without waiting
             give_up(self._delete_queue())
             raise
         yield from self._delete_queue()

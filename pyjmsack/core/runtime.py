@@ -77,7 +77,8 @@ def _fail(arguments: tuple[Any, ...], error: Exception) -> None:
 
 
 class Dispatcher(Protocol):
-    """Runs user code on a thread or in a task, one call at a time and in order, never on the I/O loop's own time."""
+    """Runs user code on a thread or in a task of its own, one call at a time and in order. The I/O loop never waits for
+    this code."""
 
     def submit(self, call: Callable[[], Any]) -> None:
         """Queue a call, from any thread. An exception of the call is logged (S127). In asyncio the call may return an
@@ -139,7 +140,9 @@ class Runtime(Protocol):
         ...
 
     def away(self, work: Callable[[], Any]) -> Any:
-        """Run work of the caller that waits for a disk. In asyncio return an awaitable of the result."""
+        """Run ``work``, which waits for a disk, for the caller, and return its result. In asyncio return an awaitable
+        of the result.
+        """
         ...
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> None:

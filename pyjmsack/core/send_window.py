@@ -20,8 +20,9 @@ __all__ = ["WINDOW", "Done", "Send", "SendWindow", "describe"]
 Done = Callable[["BaseException | None"], None]
 
 WINDOW = 4096
-"""The most unconfirmed sends of one producer. The next send waits, so that a broker that stopped cannot fill the
-memory. The number is four times the credit that the brokers grant, so that it never slows a pipeline."""
+"""The most unconfirmed sends of one producer. The next send waits, because otherwise the sends to a broker that stopped
+answering would fill the memory. The number is four times the credit that the brokers grant, so that a broker that
+answers never makes a send wait here."""
 
 
 class Send(Outbound):
@@ -63,9 +64,9 @@ class Send(Outbound):
 class SendWindow:
     """Counts the sends of one producer.
 
-    Each counter has one side that writes it. The caller counts the sends that it submitted, for the window. The loop
-    counts the sends that it gave to the provider, and the answered ones. Ctrl-C may come before the caller counts, but
-    never between the steps of the loop.
+    Only one side writes each counter. The caller counts the sends that it submitted, and the limit uses this count. The
+    loop counts the sends that it gave to the provider, and the sends that were answered. The loop's counts are always
+    exact, because Ctrl-C may interrupt the caller before it counts, but never the loop.
     """
 
     __slots__ = (
@@ -94,7 +95,8 @@ class SendWindow:
         self._handed_over = self._settled = self._bytes_settled = 0
         own = None if info.destination is None else parse_destination_options(info.destination).window_size
         self._byte_limit = channel.options.producer_window_size if own is None else own or None
-        """``producer.windowSize`` of the destination, else ``jms.producerWindowSize``; ``None`` = no limit."""
+        """``producer.windowSize`` of the destination, or ``jms.producerWindowSize`` if the destination has none;
+        ``None`` = no limit."""
         self._rooms: list[Completion[None]] = []
         """The callers that wait for room in the window; in asyncio any number of tasks."""
         self._answered: list[Completion[None]] = []
@@ -109,18 +111,20 @@ class SendWindow:
     # -- on the way out -----------------------------------------------------------------------------------------
 
     def hand_over(self, outbound: Outbound) -> None:
-        """Count and send; on the loop."""
+        """Count a send, and give it to the provider. Runs on the loop."""
         self._handed_over += 1
         self._send(outbound)
 
     def hand_over_transacted(self, outbound: Send) -> None:
-        """Count and send within a transaction, whose commit waits for the answer; on the loop."""
+        """Count a send within a transaction, whose commit waits for the answer, and give the send to the provider. Runs
+        on the loop.
+        """
         assert outbound._transaction is not None  # only transacted producers use this method
         outbound._transaction.submitted += 1
         self.hand_over(outbound)
 
     def on_done(self, size: int) -> None:
-        """Count a send, of ``size`` bytes, as answered; on the loop."""
+        """Count a send of ``size`` bytes as answered. Runs on the loop."""
         self._settled += 1
         self._bytes_settled += size
         if self._rooms and self.submitted - self._settled <= WINDOW // 2 and self._has_half_of_its_bytes():
@@ -172,7 +176,7 @@ class SendWindow:
         return f"{messages} messages of {size} bytes"
 
     def when_answered(self, answered: Completion[None]) -> None:
-        """Complete ``answered`` when each send so far has its answer; on the loop."""
+        """Complete ``answered`` when each send so far has its answer. Runs on the loop."""
         if self._settled >= self._handed_over:
             answered.succeed()
         else:
@@ -180,7 +184,7 @@ class SendWindow:
 
 
 def describe(info: ProducerInfo) -> str:
-    """Return the name of the destination, for texts."""
+    """Return the name of the destination, for error texts."""
     return "any destination" if info.destination is None else info.destination.name
 
 

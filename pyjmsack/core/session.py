@@ -40,7 +40,7 @@ class SessionFace(Protocol):
         ...
 
     def feed(self, listening: Listening) -> Any:
-        """Feed the listener of a consumer, on a dispatcher. In asyncio this returns an awaitable."""
+        """Give messages to the listener of a consumer. A dispatcher calls this. In asyncio it returns an awaitable."""
         ...
 
 
@@ -51,7 +51,7 @@ class Session:
         channel: the way to the broker.
         info: id and acknowledge mode.
         subscriptions, temporaries: those of the connection.
-        face: makes the part of the face for this session.
+        face: makes the object that serves this session in its face.
         leave: called with the id when the session ends.
         consumer_made: called when there is a new consumer.
     """
@@ -93,7 +93,7 @@ class Session:
         return self.state.closed
 
     def check_open(self) -> None:
-        """Check that neither the session nor the connection is closed or lost (S125)."""
+        """Raise if the session is closed, or the connection is closed or lost (S125)."""
         self.state.check_open()
 
     def update(self) -> None:
@@ -119,7 +119,7 @@ class Session:
         return self._completions
 
     def check_not_in_callback(self, what: str) -> None:
-        """Check that the caller is not inside a completion listener of this session (S74)."""
+        """Raise if the caller is inside a completion listener of this session (S74)."""
         if self._completions is not None and self._completions.dispatcher.running_here():
             raise IllegalStateException(f"{what} is not allowed inside a completion listener of the session (S74)")
 
@@ -145,7 +145,7 @@ class Session:
         """Check that this destination can be browsed, before the broker is asked (S134).
 
         Raises:
-            UnsupportedFeatureException: this broker would consume the queue.
+            UnsupportedFeatureException: this broker would take the messages out of the queue.
             InvalidSelectorException, InvalidDestinationException: the selector is wrong, or the destination is not a
                 queue.
         """
@@ -169,7 +169,8 @@ class Session:
             pulls: whether the consumer is used with ``receive``, which prefetch 0 needs.
 
         Raises:
-            UnsupportedFeatureException: the broker cannot do it over this protocol; no request was sent.
+            UnsupportedFeatureException: over this protocol the broker lacks a feature that the consumer needs; no
+                request was sent.
             InvalidSelectorException: the selector is wrong; no request was sent, unless ``jms.validateSelector`` is
                 off.
             InvalidDestinationException: the destination is a temporary one of another connection (S130).
@@ -257,8 +258,8 @@ class Session:
     # -- acknowledgement ----------------------------------------------------------------------------------------
 
     def acknowledge(self, outcome: Outcome = Outcome.ACCEPTED) -> None:
-        """In CLIENT mode give one outcome to all messages that the session handed out, at all its consumers
-        (S25, S26).
+        """In CLIENT mode, give one outcome to all messages that the session handed out, at all its consumers. In other
+        modes, do nothing (S25, S26).
         """
         self.check_open()
         self._require(outcome)
@@ -276,9 +277,9 @@ class Session:
         outcome = _outcome(message._ack_type)
         if self.info.ack_mode.individual:
             self._settle_message(message, outcome)
-        elif message._delivery.settled:  # a second call does nothing, even if more was handed out meanwhile (S28)
+        elif message._delivery.settled:  # a second call does nothing, even if the caller got messages meanwhile (S28)
             return
-        elif message._delivery.generation <= self.channel.lost_generation:  # newer messages are not covered (S95)
+        elif message._delivery.generation <= self.channel.lost_generation:  # stale: this covers no newer message (S95)
             for consumer in [*self.consumers.values()]:
                 consumer.unsettled.settle_stale(outcome)
         else:
@@ -316,7 +317,7 @@ class Session:
             consumer.recover()
 
     def undo(self) -> Steps[None]:
-        """After an error of a listener, let the messages that it got be delivered again. This delivery is counted
+        """Let the messages of a listener be delivered again, because the listener raised. The redelivery is counted
         (S20).
         """
         if self.info.transacted:
@@ -338,8 +339,8 @@ class Session:
         yield from self._traced("commit", self.transactions.commit())
 
     def rollback(self) -> Steps[None]:
-        """Undo the transaction's work. Its messages are delivered again, before newer ones, and the redelivery is
-        counted (S80, S83).
+        """Undo the transaction's work. The messages that it received are delivered again, before newer messages, and
+        the redelivery is counted (S80, S83).
 
         Raises:
             IllegalStateException: the session is not transacted (S7), or the caller is in a completion listener (S74).

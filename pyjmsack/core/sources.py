@@ -22,15 +22,16 @@ __all__ = ["Sources", "check_destination"]
 
 log = logging.getLogger("pyjmsack")
 MIN_BROWSER_PREFETCH = 1000
-"""The least number of messages that a browser asks for at a time. A smaller prefetch is raised to it."""
+"""The least number of messages that a browser asks for at a time. A smaller prefetch is raised to this number."""
 
 
 def check_destination(destination: object, metadata: ConnectionMetadata | None) -> None:
-    """Raise if the argument is not a destination, if it is a temporary destination that was deleted, if it names
-    several destinations and the broker would take the text as one name, or if the broker cannot store the name.
+    """Raise if the argument cannot be used as a destination.
 
     Raises:
-        InvalidDestinationException: one of these cases (S67, S68).
+        InvalidDestinationException: the argument is not a destination; or it is a temporary destination that was
+            deleted; or it names several destinations, and the broker would take the text as one name; or the broker
+            cannot store the name (S67, S68).
     """
     if not isinstance(destination, Destination):
         raise InvalidDestinationException(f"{destination!r} is not a destination; use session.create_queue(name) (S67)")
@@ -64,7 +65,8 @@ class Sources:
 
         Raises:
             InvalidSelectorException: the selector is wrong, unless ``jms.validateSelector`` is off.
-            InvalidDestinationException: it is no destination, or a temporary destination of another connection (S130).
+            InvalidDestinationException: as for :func:`check_destination`, or because the destination is a temporary one
+                of another connection (S130).
         """
         check_destination(destination, self._channel.metadata)
         self._temporaries.check_consumable(destination)
@@ -92,12 +94,12 @@ class Sources:
             destination: a queue or a topic, with its own options.
             selector: the selector of the caller. If it is given, the selector of the destination is not used.
             no_local: whether messages of this connection are left out.
-            subscription: its name and kind, for a named subscriber.
+            subscription: the name and kind of the subscription, for a named subscriber; otherwise ``None``.
             browser: whether the messages stay in the queue.
             pulls: whether the consumer is used with ``receive``, so that prefetch 0 makes sense.
 
         Raises:
-            UnsupportedFeatureException: this protocol or this broker cannot do it.
+            UnsupportedFeatureException: this protocol or this broker lacks a feature that the consumer needs.
             InvalidSelectorException, InvalidDestinationException: as for :meth:`check`.
         """
         options, selector = self.check(destination, selector)
@@ -120,7 +122,7 @@ class Sources:
     def _consumer_info(
         self, destination: Destination, options: DestinationOptions, prefetch: int, browser: bool
     ) -> ConsumerInfo:
-        """Return the description of a consumer. The options of the destination go before those of the connection."""
+        """Return the description of a consumer. An option of the destination overrides that of the connection."""
         jms = self._channel.options
         presettled = browser or self._info.ack_mode.presettled
         presettled = presettled or jms.presettle_policy.consumer(destination, self._info.transacted)
@@ -149,5 +151,6 @@ class Sources:
         durable = subscription is not None and subscription.durable
         auto = self._info.ack_mode is AckMode.AUTO_ACKNOWLEDGE
         prefetch = policy.for_destination(destination, given, durable=durable, browser=browser, auto=auto)
-        # A browser takes nothing from others, and Artemis 2.56 is unreliable when its credit runs out (S134)
+        # A browser may prefetch more than asked, because it takes no message from other consumers. It must, because
+        # Artemis 2.56 is unreliable when the credit of a browser runs out (S134).
         return max(prefetch, MIN_BROWSER_PREFETCH) if browser else prefetch

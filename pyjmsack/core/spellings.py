@@ -19,10 +19,10 @@ _DELAYED: Final = ("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME")
 ORDERS: Final = frozenset((_ARTEMIS_TIME, *_DELAYED, *_REPEATED))
 """Properties by which a Java program asks a broker to deliver a message later or again."""
 LONGEST_STORED: Final = 65_000
-"""The most bytes of a name that is sent to ActiveMQ Classic. Its store has 16 bits for the length of a name and a few
-bytes more."""
+"""The most bytes of a name that is sent to ActiveMQ Classic. In its store, the length of a name and a few more bytes
+must fit into 16 bits."""
 _WIDEST: Final = 6
-"""The most bytes of one character in the store, where a character beyond 16 bits is written as two."""
+"""The most bytes of one character in the store, which writes a character beyond 16 bits as two of three bytes each."""
 _SHOWN: Final = 40
 _DELAY: Final = "give send(..., delivery_delay=SECONDS), or set producer.delivery_delay"
 
@@ -48,7 +48,7 @@ def check_orders(message: Message, metadata: ConnectionMetadata) -> None:
 def _has_effect(name: str, metadata: ConnectionMetadata) -> bool:
     if metadata.broker == "artemis":
         return name in _DELAYED and metadata.protocol.startswith("STOMP")
-    # the scheduler of ActiveMQ Classic reads the others, if the broker has one
+    # ActiveMQ Classic, if its scheduler is on, reads all these properties except the one of Artemis
     return name != _ARTEMIS_TIME or not metadata.broker.startswith("classic")
 
 
@@ -78,8 +78,8 @@ def check_composite(destination: Destination, metadata: ConnectionMetadata | Non
 def check_storable(what: str, name: str, metadata: ConnectionMetadata | None) -> None:
     """Refuse a name that ActiveMQ Classic cannot write into its store.
 
-    The broker would refuse the name too, but too late: until the broker is started again, nobody could make a
-    destination, or the broker ends. A stranger may have chosen the name, in the ``reply_to`` of a request.
+    The broker would refuse the name only after the damage: either nobody could create a destination until the broker is
+    restarted, or the broker would end. The name may come from a stranger, in the ``reply_to`` of a request.
 
     Args:
         what: the kind of the name, for the error text.

@@ -12,7 +12,7 @@ from pyjmsack.types import AckType, PossiblyMillisecondsWarning
 __all__ = ["ConsumerStats", "Counts", "seconds", "warn_of_milliseconds"]
 
 LONGEST = 1_000_000_000
-"""Seconds, which are 31 years. Locks and event loops can wait longer than this."""
+"""The longest time limit in seconds, about 31 years. Locks and event loops can wait even longer."""
 
 
 _LIKE_MILLISECONDS = 1000
@@ -25,9 +25,9 @@ def seconds(timeout: float | timedelta | None) -> float | None:
         timeout: seconds, a ``timedelta``, or ``None`` for no limit.
 
     Raises:
-        TypeError: it is not a number.
-        ValueError: it is negative, not a number (NaN), or more than the clocks of the system can count. In Java such
-            values mean different things in different clients.
+        TypeError: ``timeout`` is none of these.
+        ValueError: ``timeout`` is negative, NaN or above 1,000,000,000 seconds. Such values are refused, because they
+            mean different things in different Java clients.
     """
     if timeout is None:
         return None
@@ -43,13 +43,13 @@ def seconds(timeout: float | timedelta | None) -> float | None:
 
 
 def warn_of_milliseconds(what: str, value: int) -> None:
-    """Warn the caller of this library, once for each place, that a time is in seconds."""
+    """Warn the caller of this library, once for each line of the caller's code, that a time is in seconds."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pyjmsack":
         level, frame = level + 1, frame.f_back
     warnings.warn(
-        f"{what} of {value} is in seconds ({timedelta(seconds=value)}); Java has milliseconds there: write"
-        f" {value / 1000:.15g} if {value} ms were meant, or a timedelta",
+        f"{what} of {value} is in seconds ({timedelta(seconds=value)}), but in Java it would be in milliseconds; write"
+        f" {value / 1000:.15g} if {value} ms were meant, or give a timedelta",
         PossiblyMillisecondsWarning,
         stacklevel=level,
     )
@@ -66,7 +66,7 @@ class ConsumerStats:
     unacknowledged: int
     """Handed out and not acknowledged yet, now."""
     acknowledged: int
-    """Accepted by the caller or for it; in a transaction, before its commit."""
+    """Acknowledged by the caller, or automatically. In a transaction, messages count before the commit."""
     redelivered: int
     """Handed out with a redelivery count above 0."""
     duplicates_skipped: int
@@ -78,7 +78,7 @@ class ConsumerStats:
     """Messages that this consumer gave up: they were delivered too often, could not be decoded, or were rejected. The
     broker dead-letters or drops them, or delivers them to other consumers (S111, S118, S166, S190)."""
     stale: int
-    """Acknowledged too late: the connection that delivered them was lost, so no acknowledgement was sent (S95)."""
+    """Acknowledged too late. No acknowledgement was sent, because the connection that delivered them was lost (S95)."""
 
 
 class Counts:
@@ -90,7 +90,7 @@ class Counts:
         self.delivered = self.redelivered = 0
         self.acknowledged = self.acknowledged_late = 0
         self.skipped = 0
-        """Acknowledged without being handed out, as already processed."""
+        """Acknowledged without being handed out, because they were processed before."""
         self.refused = 0
         """Refused for ever: this consumer does not get them again."""
         self.torn = 0

@@ -29,7 +29,7 @@ class Deadline:
 
     Args:
         seconds: the time from now; ``None`` means no limit.
-        option: the name of the option that sets this time; the error names the option.
+        option: the name of the option that sets this time, for error texts.
     """
 
     __slots__ = ("_at", "_option", "_seconds")
@@ -87,8 +87,8 @@ def ended(done: Completion[None], deadline: Deadline, what: str) -> Steps[None]:
 
 
 def together(all_steps: Iterable[Steps[None]], deadline: Deadline) -> Steps[None]:
-    """Run several steps at a time, no longer than ``deadline``. All of them send their requests before the first one
-    waits. If one raises, the others are ended, and clean up.
+    """Run several step generators at the same time, until ``deadline``. All of them send their requests before the
+    first one waits. If one raises, the others are closed, so that they clean up.
     """
     under_way = [*all_steps]
     try:

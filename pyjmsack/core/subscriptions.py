@@ -22,7 +22,7 @@ def check_name(name: object) -> None:
     name (S143, S145).
 
     Raises:
-        JMSException: the name is empty, no string, or contains ``|``.
+        JMSException: the name is empty, is not a string, or contains ``|``.
     """
     if not isinstance(name, str) or not name.strip() or "|" in name:
         raise JMSException(f"subscription name {name!r}: expected a non-empty string without '|' (S143)")
@@ -32,7 +32,7 @@ def check_topic(topic: object) -> None:
     """Raise unless ``topic`` can have subscriptions that outlive a consumer or are shared (S141).
 
     Raises:
-        InvalidDestinationException: it is not a topic, or a temporary one.
+        InvalidDestinationException: ``topic`` is not a topic, or it is a temporary topic.
     """
     if not isinstance(topic, Topic) or topic.is_temporary:
         raise InvalidDestinationException(f"{topic!r}: a subscription by name needs a topic that is not temporary")
@@ -49,7 +49,7 @@ class _Use:
         """How many numbers were given out. No number is given out twice while anybody uses the name (S145)."""
         self.live: list[Subscription] = []
         self.leaving: list[Subscription] = []
-        """The subscribers in ``live`` that are leaving: the broker was told, and has not answered yet."""
+        """The subscribers in ``live`` that are leaving: the broker was asked to end them, and has not answered yet."""
         self.waiting: list[Callable[[], None]] = []
         """Claims that are repeated when all subscribers have left."""
 
@@ -70,8 +70,8 @@ class Subscriptions:
     """The named subscriptions of one connection. The steps run in the caller's thread or task. Everything else runs on
     the loop, one claim at a time.
 
-    Shared subscriptions that are not durable have names of their own. All durable subscriptions, shared or not, have
-    their names in common.
+    A durable subscription and one that is not durable may have the same name, because they are two subscriptions. Two
+    durable subscriptions may not have the same name, even if only one of them is shared.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -83,13 +83,13 @@ class Subscriptions:
 
         Raises:
             IllegalStateException: the name is in use (S141, S143).
-            InvalidDestinationException: this broker cannot store the name, which it keeps beside the client id.
+            InvalidDestinationException: this broker cannot store the name together with the client id.
         """
         channel = self._channel
         check_storable("the name of the subscription", f"{wanted.name}:{channel.info.client_id}", channel.metadata)
         claimed: Completion[Subscription] = Completion()
         channel.submit(self.claim, wanted, topic, selector, claimed)
-        what = f"the end of another consumer of {wanted.name}"
+        what = f"waiting for the end of another consumer of {wanted.name}"
         undo = partial(channel.submit, self.withdraw, claimed)
         return (yield from answered(claimed, channel.deadline(), what, undo=undo))
 

@@ -1,4 +1,4 @@
-"""The way of a message from the inbox to the caller: whose turn it is, whether it may be handed out, what is counted.
+"""Takes messages from the inbox for the caller: finds the next message, asks whether it may be handed out, and counts.
 
 :class:`Taking` has no waits. If Ctrl-C comes between the inbox and the caller, the message goes back to the inbox.
 """
@@ -30,12 +30,12 @@ log = logging.getLogger("pyjmsack")
 _FOR_EVER = (Outcome.ACCEPTED, Outcome.REJECTED, Outcome.MODIFIED_FAILED_UNDELIVERABLE)
 """The outcomes after which the broker does not deliver the message to this consumer again."""
 TORN = 1000
-"""How many damaged messages of one consumer are given back, to be delivered again. A later one is refused for this
-consumer, because the broker may have no limit of deliveries."""
+"""How many damaged messages one consumer gives back, to be delivered again. This consumer refuses any later damaged
+message for ever, because the broker may have no limit of deliveries."""
 
 REFUSED_AT_ONCE = 100
-"""Messages that are refused in one look for a message. After them the caller looks at its time, and a listener's
-dispatcher at its other consumers, because a sender may send such messages without end."""
+"""The most messages that are refused in one search for a message. Then ``receive`` checks its timeout, and the
+dispatcher of a listener serves the other consumers, because a sender may send such messages without end."""
 
 
 class Taking:
@@ -102,8 +102,8 @@ class Taking:
         self._step = max(1, info.prefetch // 10)
         self._taken = 0
         self._prompt = session.info.ack_mode.presettled
-        """Whether the provider is told at once how many messages were taken, because over STOMP it acknowledges them
-        then."""
+        """Whether the provider learns at once, and not lazily, that messages were taken, because over STOMP it
+        acknowledges the messages of these modes then."""
         self._stopped = False
         self._here = session.channel.runtime.thread
         self._finish = finish
@@ -111,13 +111,13 @@ class Taking:
         self._through: Completion[None] | None = None
         """Completed when the message on its way has reached the caller. A close waits for it."""
         self.cut = False
-        """Whether the last :meth:`take` ended because it refused many messages. The next one may be good."""
+        """Whether the last :meth:`take` ended because it refused many messages. The next message may be good."""
         self.passing = 0
         """The number of the thread that may have a message on its way from the inbox to the caller, without an outcome
-        yet; 0 if there is none."""
+        yet; 0 = no thread."""
         self._at_work = False
-        """Whether the next message waits because a listener is still at work on it. The listener got it before the
-        connection was lost."""
+        """Whether the next message waits, because a listener still processes an earlier delivery of it, from a lost
+        connection."""
 
     def stop(self) -> None:
         """Take no more messages. A message that is on its way to the caller already (``passing``) still arrives."""
@@ -131,11 +131,12 @@ class Taking:
 
     def through(self, deadline: Deadline) -> Steps[None]:
         """Wait, after :meth:`stop`, until the message on its way has its outcome, because the outcome must leave before
-        the session ends. A call of the same thread, such as a call of a signal handler, does not wait for itself.
+        the session ends. If the calling thread itself has this message, for example because a signal handler closes the
+        session, do not wait.
         """
         if self.passing not in (0, self._here()):
             self._through = done = Completion[None]()
-            if self.passing:  # otherwise the other thread was through before it could see the completion
+            if self.passing:  # otherwise the other thread has finished, perhaps without seeing the completion
                 yield done, deadline.remaining()
 
     @property
@@ -153,7 +154,7 @@ class Taking:
         no such message (S22, S156, S111, S166).
 
         Args:
-            refusals: after so many refused messages this returns ``None``, although more may be there; ``None`` = no
+            refusals: after so many refused messages, return ``None`` although more messages may be there; ``None`` = no
                 limit.
         """
         inbound: Inbound | None = None
@@ -187,10 +188,10 @@ class Taking:
             try:
                 try:
                     inbound = messages.popleft()
-                except IndexError:  # rollback or recover emptied it
+                except IndexError:  # another thread emptied the inbox, for example by a rollback
                     return None
                 if inbound.generation <= self._channel.lost_generation and not inbound.settled:
-                    # this thread put the message back after the loss, and the broker delivers it again
+                    # stale: this thread put the message back after the loss, and the broker delivers it again
                     self._count_taken()
                     continue
                 if listening.workers is not None and listening.works_on(inbound):
@@ -280,8 +281,8 @@ class Taking:
             self._passed()
 
     def _passed(self) -> None:
-        """Finish a close that began while the message was on its way. Now the caller has the message, or the message is
-        back in the inbox.
+        """Note that no message is on its way any more, because the caller has the message, or it is back in the inbox.
+        Finish a close that began meanwhile.
         """
         self.passing = 0
         if self._stopped:
@@ -290,11 +291,11 @@ class Taking:
             self._finish()
 
     def receive_now(self, body_type: type[Any] | None = None, since: int | None = None) -> Message | None:
-        """Take a message and acknowledge it before it is handed out, as the mode wants for ``receive()`` (S16).
+        """Take a message for ``receive()``. In the automatic modes it is acknowledged before it is handed out (S16).
 
         Args:
-            body_type: the type that its body must have; ``None`` = any.
-            since: when the caller began to wait, in nanoseconds since 1970, for its span.
+            body_type: the type that the body must have; ``None`` = any type.
+            since: when the caller began to wait, in nanoseconds since 1970, for the span of ``receive()``.
 
         Raises:
             MessageFormatException: the body is not a ``body_type``. In the automatic modes the message is put back
@@ -308,7 +309,7 @@ class Taking:
                 return None
             fits = body_type is None or message.is_body_assignable_to(body_type)
             if fits or not self._unsettled.auto:
-                if self.trace is not None:  # not acknowledged yet: if Ctrl-C ends this, the message is put back
+                if self.trace is not None:  # before the acknowledgement, so that Ctrl-C here puts the message back
                     self.trace.receive(message, since, accepts=self._unsettled.accepts(message._delivery))
                 self._unsettled.hand_over(message, acknowledge=True)
             else:

@@ -1,8 +1,8 @@
 """The tracing of a connection. Without tracing, none of this code runs.
 
-An error of a sampler, a span processor, an exporter or a hook of the user is logged and goes no further, so that it
-never changes the outcome of a message. Such code never runs on the I/O loop of the blocking face either. If nobody
-waits for a send, its answer arrives on the loop, so a dispatcher ends the span of this send.
+The user may supply a sampler, a span processor, an exporter or a hook. An error of such code is logged and goes no
+further, so that it never changes the outcome of a message. In the blocking face such code never runs on the I/O loop.
+The answer to a send that nobody waits for arrives on the loop, so a dispatcher ends the span of this send.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _NAMES = {
     Outcome.MODIFIED_FAILED_UNDELIVERABLE: "modify",
 }
 GATHER = 0.1
-"""Seconds for which ended operations gather, because waking a thread costs more than ending a span."""
+"""Seconds for which ended operations are collected, because waking a thread costs more than ending a span."""
 MOST = 10_000
-"""Ended operations of a connection that wait for the dispatcher. More come only if an exporter blocks; they are dropped
-then, so that the exporter does not fill the memory."""
+"""The most ended operations of a connection that wait for the dispatcher. There are more only if an exporter blocks.
+They are dropped, so that they do not fill the memory."""
 
 
 def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
-    """Call a method of a tracing; if the method raises, log the error and return ``None``."""
+    """Call a method of the tracing. If the method raises, log the error and return ``None``."""
     try:
         return call(*arguments, **named)
     except Exception:
@@ -117,7 +117,8 @@ class TracedConsumer:
         self._traces = traces
         self._tracing = tracing
         self.receives = True
-        """Whether ``receive`` has a span. It has none if a listener follows, because the listener has a span."""
+        """Whether ``receive`` makes spans. It makes none if ``app/`` calls it for a listener, because the listener has
+        a span."""
 
     def receive(self, message: Message, since: int | None, *, accepts: bool) -> None:
         """Note that ``receive`` is about to return this message, which is not acknowledged yet."""
@@ -153,8 +154,8 @@ class TracedConsumer:
                 safely(operation.end)
 
     def batches(self, settle: Callable[[list[Inbound]], None]) -> Callable[[list[Inbound]], None]:
-        """Return a function that settles a batch of messages and traces this. It may run on the loop or at the
-        caller.
+        """Return a function that settles a batch of messages and traces this. The function may run on the loop or in
+        the caller's thread.
         """
 
         def told(inbounds: list[Inbound]) -> None:
@@ -213,7 +214,7 @@ class Traces:
         if len(self._waiting) >= MOST:
             self._dropped += 1
             if self._dropped == 1:
-                log.warning("an exporter or span processor blocks: more than %d spans wait, and more are dropped", MOST)
+                log.warning("an exporter or span processor blocks: %d spans wait, and further spans are dropped", MOST)
             return
         self._waiting.append((call, arguments))
         if not self._scheduled and not self._closed:  # after the end of the dispatcher nobody would make the call
@@ -221,14 +222,14 @@ class Traces:
             self._runtime.call_later(GATHER, self._wake)
 
     def _wake(self) -> None:
-        if self._closed:  # a timer from before
+        if self._closed:  # the timer was started before the close
             return
         if self._dispatcher is None:
             self._dispatcher = self._runtime.dispatcher("pyjmsack-tracing")
         self._dispatcher.submit(self._run)
 
     def _run(self) -> None:
-        self._scheduled = False  # before the calls are taken, so that a call that is appended later is submitted again
+        self._scheduled = False  # before the calls are taken, so that a call that comes later schedules another run
         for call, arguments in taken(self._waiting):
             safely(call, *arguments)
 

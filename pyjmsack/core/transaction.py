@@ -33,8 +33,8 @@ class Transaction:
 
     The loop counts the sends that it gives to the provider (``submitted``) and the sends that the broker answered
     (``settled``). When both numbers are equal, no outcome is missing. The session's thread does not count, because
-    Ctrl-C may come between any two of its steps. It asks with ``when_decided``,
-    which runs on the loop after the sends that this thread submitted.
+    Ctrl-C may come between any two of its steps. Instead, this thread submits ``when_decided``, which runs on the loop
+    after the sends that the thread submitted before.
     """
 
     __slots__ = (
@@ -65,18 +65,18 @@ class Transaction:
     def on_sent(self, error: BaseException | None) -> None:
         """Count the answer to a send, on the loop."""
         if error is not None and self.failure is None:
-            self.failure = error  # before the send counts as answered, because the other side may look in between
+            self.failure = error  # set before the count, because the session's thread may look in between
         self.settled += 1
         if self._idle is not None and self.decided:
             self._idle.succeed()
 
     @property
     def decided(self) -> bool:
-        """True if the end of the transaction is decided, so that no missing answer can change it."""
+        """True if no further answer can change the end of the transaction: a send failed, or all are answered."""
         return self.failure is not None or self.settled >= self.submitted
 
     def when_decided(self, done: Completion[None]) -> None:
-        """Complete ``done`` when every send is answered, or one was refused. Runs on the loop, after all sends."""
+        """Complete ``done`` when all sends are answered, or one has failed. Runs on the loop, after all sends."""
         if self.decided:
             done.succeed()
         else:
@@ -89,7 +89,9 @@ class Transaction:
             self._write(self._outcome)
 
     def ended(self, outcome: str) -> None:
-        """Note how the transaction ended: ``committed``, ``rolled_back`` or ``unknown``. The first call counts."""
+        """Note how the transaction ended: ``committed``, ``rolled_back`` or ``unknown``. Only the first call has an
+        effect.
+        """
         self._outcome = self._outcome or outcome
         self._write(self._outcome)
 
@@ -120,12 +122,12 @@ class Participant(Protocol):
         ...
 
     def take_unseen(self) -> Runs:
-        """Take the messages that were never handed out from the inbox, and return them with their outcomes, oldest
-        first."""
+        """Empty the inbox, and return its messages, oldest first, with the outcomes by which they go back to the
+        broker."""
         ...
 
     def send_outcomes(self, runs: Runs) -> None:
-        """Send chosen outcomes; on the loop."""
+        """Send outcomes that were chosen before. Runs on the loop."""
         ...
 
     def resume(self) -> Steps[None]:
@@ -133,7 +135,7 @@ class Participant(Protocol):
         ...
 
     def transaction_ended(self) -> None:
-        """Finish a close that waited for the end of the transaction (S84). This does not wait."""
+        """Finish, without waiting, a close that waited for the end of the commit (S84)."""
         ...
 
     def leave_transaction(self) -> None:
@@ -187,7 +189,7 @@ class Transactions:
         """Make the transaction's work take effect (S75, S78).
 
         Every send must be answered first. Otherwise the broker could refuse a send after the commit was sent, and would
-        commit the others without it.
+        commit the other sends without it.
 
         Raises:
             TransactionRolledBackException: the transaction was rolled back, or its outcome is unknown (S79, S86, S87,
@@ -201,7 +203,7 @@ class Transactions:
             yield from self._commit()
         finally:
             self._ending_is_over(ending)
-            # otherwise the broker was asked for nothing, and the transaction is still open
+            # if the transaction is still the current one, the broker was not asked to end it
             if transaction is not self.current:
                 transaction.ended("unknown")  # has no effect if the outcome is known
 
@@ -238,7 +240,7 @@ class Transactions:
             return
         for message in transaction.acknowledged:
             consumer = self._consumers.get(message._delivery.consumer_id)
-            # otherwise Ctrl-C came before the message joined the transaction, and the message was put back
+            # a message without an outcome was put back, because Ctrl-C came before it joined the transaction
             kept = message._delivery.settled
             if kept and consumer is not None and consumer.guard is not None:
                 consumer.guard.add_one(message._delivery)
@@ -248,8 +250,8 @@ class Transactions:
             yield written, self._channel.options.request_timeout
 
     def rollback(self) -> Steps[None]:
-        """Undo the work of the transaction. Its messages are delivered again before newer ones, and are counted (S80,
-        S83)."""
+        """Undo the work of the transaction. The messages that it received are delivered again, before newer messages,
+        and the redelivery is counted (S80, S83)."""
         ending = object()
         try:
             self._endings.add(ending)
@@ -262,7 +264,7 @@ class Transactions:
 
     def _roll_back(self) -> Steps[BaseException | None]:
         transaction = self.current
-        # before the waits, because a caller that gives up below has still asked for the rollback
+        # set before the waits, so that this transaction cannot be committed if the caller gives up during a wait
         if transaction.failure is None:
             transaction.failure = TransactionRolledBackException("its rollback was interrupted")
         transaction.ended("rolled_back")
@@ -279,16 +281,18 @@ class Transactions:
         return error
 
     def _discharge(self, operation: Any, undone: Iterable[Participant] = ()) -> Steps[BaseException | None]:
-        """End the transaction and declare the next one in the same burst. Return the error of the first, if any.
+        """End the transaction, and begin the next one in the same burst. Return the error if the end failed.
 
-        After a rollback the consumers in ``undone`` give their prefetched messages back. This happens behind the
-        rollback, because ActiveMQ Classic delivers messages again in the order in which they came back, and Artemis in
-        the order of the queue. It happens before new credit is granted. And it is part of the same command, because a
-        provider that delivers messages again itself could otherwise put them before the messages of the rollback, if
-        the broker is quick.
+        After a rollback, the consumers in ``undone`` give their prefetched messages back:
 
-        The client begins its next transaction only here. Until the broker is asked to end the transaction, it is the
-        open one, also if Ctrl-C ends the caller in between.
+        - after the rollback, because ActiveMQ Classic delivers messages again in the order in which they came back (for
+          Artemis, which uses the order of the queue, this makes no difference);
+        - before new credit is granted;
+        - in the same command as the rollback, because some providers deliver messages again themselves. If the broker
+          is quick, such a provider could otherwise put these messages before the messages of the rollback.
+
+        The client makes its next transaction only after the request was submitted. So if Ctrl-C ends the caller before
+        the request, the old transaction is still the open one.
         """
         ended: Completion[None] = Completion()
         begun: Completion[None] = Completion()
@@ -299,7 +303,7 @@ class Transactions:
             self._memory.handed_out.clear()
             deadline = self._channel.deadline()
             if not (yield ended, deadline.remaining()) and not ended.done:
-                return RequestTimedOutException("the transaction coordinator did not answer within jms.requestTimeout")
+                return RequestTimedOutException("the broker did not end the transaction within jms.requestTimeout")
             # an error of the next transaction does not matter here, because the next commit raises it
             if not begun.done:
                 yield begun, deadline.remaining()

@@ -29,14 +29,14 @@ __all__ = ["AckBatch", "AckWindow", "Unsettled", "ack_threshold"]
 log = logging.getLogger("pyjmsack")
 ack_log = logging.getLogger("pyjmsack.ack")
 PLENTY = 32
-"""If so many messages are in the inbox, an acknowledgement, or a request for more messages, may wait for others to go
-with it, because neither the consumer nor the broker runs out of work."""
+"""If at least so many messages are in the inbox, an acknowledgement, or a request for more messages, may wait until
+others leave with it, because neither the consumer nor the broker runs out of work."""
 GONE: Final = object()
-"""The result of a pop if another thread was faster."""
+"""The result of a pop if another thread has popped the message before."""
 LAZY_SHARE = 0.5
 """The part of the prefetch that makes a batch in DUPS_OK on a topic (S46)."""
 WARNING_SHARE = 1.5
-"""A factor of the prefetch. If the caller holds more unacknowledged messages, there is a warning (S56)."""
+"""There is a warning if the caller holds more unacknowledged messages than the prefetch times this factor (S56)."""
 
 ACK_TYPES = {
     Outcome.ACCEPTED: AckType.STANDARD,
@@ -73,7 +73,7 @@ def ack_threshold(mode: AckMode, destination: Destination, prefetch: int, optimi
 
 
 class AckBatch:
-    """Messages of one consumer that were consumed and not acknowledged yet (S39-S48).
+    """Messages of one consumer whose automatic acknowledgements wait, so that they leave together (S39-S48).
 
     The session's thread (or dispatcher) adds messages. The timer of the loop may flush at the same moment. ``popleft``
     gives each message to only one of them.
@@ -82,7 +82,7 @@ class AckBatch:
         settle: accepts several messages together.
         call_later: ``call_later(seconds, callback)``, on the loop.
         size: messages that make a batch.
-        timeout: seconds that a message may wait here (S41, S44); ``None`` = until the batch is full or closed.
+        timeout: seconds that a message may wait here (S41, S44); ``None`` = until the batch is full or flushed.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class AckBatch:
         return len(self._pending)
 
     def add(self, inbound: Inbound) -> None:
-        """Add a consumed message, and acknowledge the batch if it is full."""
+        """Add a message, and acknowledge the batch if it is full."""
         self._pending.append(inbound)
         if len(self._pending) >= self._size:
             self.flush()
@@ -171,7 +171,7 @@ class Unsettled:
     Args:
         session: the state of the session that its members may read.
         info: the consumer.
-        buffered: the messages that wait in the consumer.
+        buffered: the messages in the inbox.
         guard: remembers processed messages; ``None`` = nothing is remembered.
         counts: the counters of the consumer.
         acknowledger: carries out ``message.acknowledge()`` in this face.
@@ -235,8 +235,8 @@ class Unsettled:
         """The messages that the caller has, oldest first."""
         self.stale: MutableMapping[Inbound, None] = {} if mode is AckMode.CLIENT_ACKNOWLEDGE else WeakKeyDictionary()
         """The messages that the caller had when the connection was lost. The broker delivers them again, so an
-        acknowledgement has no effect (S95). Only in CLIENT mode an ``acknowledge()`` can mean messages that the caller
-        has dropped, so only there this table keeps them alive."""
+        acknowledgement has no effect (S95). In CLIENT mode this table keeps the messages alive, because in this mode
+        ``acknowledge()`` includes messages to which the caller has no reference any more."""
         self.in_transaction = False
         """Whether messages of the open transaction were delivered (S83, S84)."""
         self._choosing = channel.runtime.lock()
@@ -262,8 +262,8 @@ class Unsettled:
     # -- handing out --------------------------------------------------------------------------------------------
 
     def hand_over(self, message: Message, *, acknowledge: bool) -> None:
-        """Note that the caller gets this message now. In the automatic modes it is acknowledged if ``acknowledge`` is
-        true. In a transacted session it joins the transaction.
+        """Note that the caller gets this message now. In the automatic modes the message is acknowledged if
+        ``acknowledge`` is true. In a transacted session the message joins the transaction.
         """
         inbound: Inbound = message._delivery
         if self.record is not None:
@@ -293,7 +293,7 @@ class Unsettled:
         """Note that the caller has a message without an acknowledgement.
 
         The loop first notes a loss, and then looks at ``delivered``. This method first writes to ``delivered``, and
-        then looks for a loss. So one of the two sees the other.
+        then looks for a loss. So either the loop sees the message, or this method sees the loss.
         """
         self.delivered[inbound] = None
         if inbound.generation <= self._channel.lost_generation:  # the broker delivers it again (S95)
@@ -337,8 +337,7 @@ class Unsettled:
     def settle(
         self, inbound: Inbound, outcome: Outcome, ack_type: AckType | None = None, *, repeats: bool = False
     ) -> None:
-        """Choose the outcome of a message, once. Outside transactions this may be any outcome; in a transaction only
-        accepted.
+        """Choose the outcome of a message. A second call has no effect. In a transaction the outcome must be accepted.
 
         Args:
             inbound: the message.
@@ -376,7 +375,7 @@ class Unsettled:
         self.settle_runs(self.mark_runs([(outcome, inbounds)]))
 
     def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:
-        """Note the outcomes of these messages, and return them for a command that sends them."""
+        """Choose the outcomes of these messages, and return the outcomes, which :meth:`settle_runs` sends."""
         marked = [(outcome, self._marked(inbounds, outcome)) for outcome, inbounds in runs]
         return [(outcome, inbounds) for outcome, inbounds in marked if inbounds]
 
@@ -420,7 +419,7 @@ class Unsettled:
             self._channel.submit(command, *arguments)
 
     def send_outcomes(self, runs: Runs) -> None:
-        """Send chosen outcomes; on the loop."""
+        """Send outcomes that were chosen before. Runs on the loop."""
         settle = self._provider.settle
         for outcome, inbounds in runs:
             for inbound in inbounds:
@@ -445,9 +444,9 @@ class Unsettled:
         self._settle_all(list(self.delivered), outcome)
 
     def settle_stale(self, outcome: Outcome) -> None:
-        """Choose an outcome for all messages that the caller had when the connection was lost. They only count as
-        processed; no outcome is sent. The loop may not have moved all of them to ``stale`` yet, so the others are
-        looked for in ``delivered``.
+        """Choose an outcome for all messages that the caller had when the connection was lost. The client remembers
+        them as processed, but it cannot send the outcome any more. The loop may not have moved all of them to ``stale``
+        yet, so this method also looks into ``delivered``.
         """
         lost = self._channel.lost_generation
         self._settle_all([inbound for inbound in list(self.delivered) if inbound.generation <= lost], outcome)
@@ -465,8 +464,9 @@ class Unsettled:
         self._released()
 
     def take_back(self) -> list[Inbound]:
-        """Forget all messages that the caller has. Return those that the broker will not deliver again by itself,
-        oldest first, because ActiveMQ Classic delivers messages again in the order in which their outcomes arrive.
+        """Forget all messages that the caller has. Return them oldest first, because ActiveMQ Classic delivers messages
+        again in the order in which their outcomes arrive. Stale messages are not returned, because the broker delivers
+        them again by itself.
         """
         taken_back = [inbound for inbound in list(self.delivered) if self.delivered.pop(inbound, GONE) is not GONE]
         with self._choosing:  # after the pops, because a message that the loop popped first is in ``stale`` by now

@@ -301,7 +301,7 @@ def test_setting_the_client_id_can_be_given_up_and_done_again(aio: AioFace) -> N
     with pytest.raises(CancelledError):
         call.result(60)
     peer.resume()
-    with pytest.raises(JMSException, match="set the client id again, or close it"):
+    with pytest.raises(JMSException, match="set the client id again, or close the connection"):
         connection.create_session()
     assert connection.client_id is None
     connection.set_client_id("two")

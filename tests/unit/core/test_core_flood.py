@@ -61,7 +61,7 @@ def test_receive_without_a_wait_does_not_say_that_the_queue_is_empty(monkeypatch
     bench = Bench()
     consumer = bench.consumer()
     flood(bench, consumer)
-    with pytest.raises(RequestTimedOutException, match="only messages that were refused came"):
+    with pytest.raises(RequestTimedOutException, match="all messages that came were refused"):
         bench.run(consumer.receive(0))
 
 

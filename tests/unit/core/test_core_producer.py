@@ -137,7 +137,7 @@ def test_a_destination_in_the_place_of_the_message_is_named() -> None:
     """S67, S125: in Java the destination comes first."""
     bench = Bench()
     session = bench.session()
-    expected = r"the destination other stands where the message belongs; expected send\(message, destination\)"
+    expected = r"send\(\) got the destination other as the message; expected send\(message, destination\)"
     for producer in (bench.producer(session), bench.run(session.create_producer(None))):
         with pytest.raises(InvalidDestinationException, match=expected):
             producer.prepare(lambda error: None, Queue("other"), "x", None, None, None, None)  # type: ignore[arg-type] # wrong on purpose
