@@ -44,7 +44,7 @@ class Harness:
         """Yield the measurements, in order."""
         for turn in range(self._settings.rounds):
             for row in rows:  # in every round, because some rows are compared with others
-                able = [peer for peer in peers if peer.ours or _can(row.scenario, peer)]
+                able = [peer for peer in peers if row.scenario.includes(peer)]
                 first = turn % max(1, len(able))  # no peer shall always follow the same other one
                 for peer in (*able[first:], *able[:first]):
                     yield row, peer, turn
@@ -93,11 +93,6 @@ class Harness:
             run_tool("drain", self._url, queue)
         except BenchmarkError:
             return  # the failure that led here is the one to report
-
-
-def _can(scenario: Scenario, peer: Peer) -> bool:
-    """Whether a client that is not ours does the same: the raw library for want of it, none in a variant of ours."""
-    return scenario.fills and scenario.variant_of is None and (peer.name == "java" or scenario.raw_target is not None)
 
 
 def _verify_ledger(job: Job, table: str) -> None:

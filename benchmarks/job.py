@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+import sys
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 USERNAME_VARIABLE = "PYJMSACK_BENCH_USERNAME"  # in the environment, so that no process list shows the password
 PASSWORD_VARIABLE = "PYJMSACK_BENCH_PASSWORD"  # noqa: S105 - the name of a variable
+
+GATE_VARIABLE = "PYJMSACK_BENCH_GATE"
+"""Set for workers that begin at the same moment (:func:`pass_gate`)."""
+READY = "ready"
 
 PATIENCE = 30.0  # seconds a receiver waits for the next message before it gives up
 
@@ -44,11 +50,19 @@ class Job:
 
 @dataclass(frozen=True)
 class Timing:
-    """The answer of a worker: how many messages, in which time, by which client."""
+    """The answer of a worker: how many messages, in which time, by which client. All times are in nanoseconds; 0 stands
+    for a time that the client does not tell.
+    """
 
     count: int
     nanoseconds: int
     client: str
+    processor: int = 0
+    """The processor time of the client's process."""
+    started: int = 0
+    """The moment of the start, by the monotonic clock, which all processes of a machine share."""
+    p50: int = 0
+    p99: int = 0
 
     @classmethod
     def parse(cls, line: str) -> Timing:
@@ -58,6 +72,32 @@ class Timing:
     def line(self) -> str:
         """Return one line of JSON."""
         return json.dumps(asdict(self))
+
+
+class Stopwatch:
+    """Runs from its creation."""
+
+    def __init__(self) -> None:
+        self._processor = time.process_time_ns()
+        self._start = time.perf_counter_ns()
+
+    def timing(self, count: int, client: str, latencies: Sequence[int] = ()) -> Timing:
+        """Stop, and return the timing. ``latencies`` are the nanoseconds of each round trip."""
+        end = time.perf_counter_ns()
+        processor = time.process_time_ns() - self._processor
+        ordered = sorted(latencies) or [0]
+        p50, p99 = (ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.99))
+        return Timing(count, end - self._start, client, processor, self._start, p50, p99)
+
+
+def pass_gate() -> None:
+    """Say on standard output that all is prepared, and wait for a line on standard input, if the parent process asks
+    for this.
+    """
+    if GATE_VARIABLE in os.environ:
+        sys.stdout.write(f"{READY}\n")
+        sys.stdout.flush()
+        sys.stdin.readline()
 
 
 Scenarios = dict[str, Callable[[Job], Timing]]

@@ -11,12 +11,13 @@ from rich.text import Text
 from benchmarks.results import Report, Row
 from benchmarks.scenarios import PROTOCOLS
 
-_PIPE_WIDTH = 150  # a pipe has no width; the table must not be folded to 80 columns there
+_PIPE_WIDTH = 190  # a pipe has no width; the table must not be folded to 80 columns there
 _RATIOS = {
     "sync/raw": "pyjmsack / proton",
     "sync/stompy": "pyjmsack / stomp.py",
     "aio/sync": "aio / blocking",
     "sync/java": "pyjmsack / Qpid JMS",
+    "sync/limit": "pyjmsack / limit",
 }
 
 
@@ -49,6 +50,25 @@ def table(rows: Sequence[Row], warmups: Mapping[str, int], protocol: str = "amqp
     return made
 
 
+_DETAILS = {"processor": "processor time a message", "p50": "round trip, p50", "p99": "round trip, p99"}
+
+
+def details(rows: Sequence[Row], protocol: str = "amqp") -> Table | None:
+    """Return processor times and round trips; ``None`` if no client told any."""
+    peers = PROTOCOLS[protocol].peers
+    made = Table(title="microseconds, least of the rounds")
+    made.add_column("scenario")
+    made.add_column("")
+    for peer in peers:
+        made.add_column(peer.title, justify="right")
+    for row in rows:
+        for field, words in _DETAILS.items():
+            found = [row.least(peer.name, field) for peer in peers]
+            if any(found):
+                made.add_row(row.scenario.title, words, *(f"{value:,.1f}" if value else "" for value in found))
+    return made if made.row_count else None
+
+
 def verdict(value: float, target: float) -> Text:
     """Return a ratio, the wanted one, and whether it is met."""
     met = value >= target
@@ -64,7 +84,8 @@ def _rate(row: Row, peer: str) -> str:
 
 def _caption(warmups: Mapping[str, int]) -> str:
     caption = (
-        "Messages are persistent, every number is from a process of its own. Sends end with the last confirmation, "
+        "Messages are persistent where the row says nothing else, and every number is from a process of its own. "
+        "Sends end with the last confirmation, "
         "receives with the answer to the consumer's close."
     )
     if not warmups:
@@ -77,6 +98,8 @@ def show(result: Report, target: Console) -> None:
     """Print table, machine and failures."""
     measured_java = any("java" in row.rounds for row in result.rows)
     target.print(table(result.rows, result.settings.warmups if measured_java else {}, result.settings.protocol))
+    if (more := details(result.rows, result.settings.protocol)) is not None:
+        target.print(more)
     for ratio in result.variants:
         target.print(Text.assemble(f"{ratio.name}, against without: ", verdict(ratio.value, ratio.target)))
     target.print(_description(result), markup=False, highlight=False)

@@ -12,7 +12,9 @@ from benchmarks.scenarios import AIO_TARGET, JAVA_TARGET, Peer, Scenario, Settin
 
 @dataclass(frozen=True)
 class Round:
-    """One measurement: a timing, or the reason why there is none."""
+    """One measurement: a timing, or the reason why there is none. In :meth:`as_json` ``processor`` is the processor
+    time of the client for a message, and ``p50`` and ``p99`` are round trips, all in microseconds.
+    """
 
     timing: Timing | None = None
     error: str | None = None
@@ -26,7 +28,10 @@ class Round:
         """Return plain data."""
         if self.timing is None:
             return {"error": self.error}
-        return {"count": self.timing.count, "seconds": self.timing.nanoseconds / 1e9, "rate": self.rate}
+        timing = self.timing
+        told = {name: value / 1e3 for name in ("p50", "p99") if (value := getattr(timing, name))}
+        cost = {"processor": timing.processor / 1e3 / timing.count} if timing.processor else {}
+        return {"count": timing.count, "seconds": timing.nanoseconds / 1e9, "rate": self.rate, **cost, **told}
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,11 @@ class Row:
         """Return the best rate of a peer, because a disturbance only makes a measurement slower."""
         return max((one.rate for one in self.rounds.get(peer, ()) if one.rate is not None), default=None)
 
+    def least(self, peer: str, field: str) -> float | None:
+        """Return the least value that a peer has in :meth:`Round.as_json`, in microseconds."""
+        found = (one.as_json().get(field) for one in self.rounds.get(peer, ()))
+        return min((value for value in found if value is not None), default=None)
+
     def errors(self) -> list[str]:
         """Return the failures, each once."""
         failed = ((peer, one.error) for peer, rounds in self.rounds.items() for one in rounds if one.error is not None)
@@ -70,12 +80,13 @@ class Row:
 
     def ratios(self) -> list[Ratio]:
         """Return the ratios for which both sides were measured."""
-        raw = self.scenario.raw_target or 0.0
+        raw, limit = self.scenario.raw_target or 0.0, self.scenario.limit_target or 0.0
         wanted = (
             ("sync", "raw", raw),
             ("sync", "stompy", raw),
             ("aio", "sync", AIO_TARGET),
             ("sync", "java", JAVA_TARGET),
+            ("sync", "limit", limit),
         )
         return [ratio for pair in wanted if (ratio := self._ratio(*pair)) is not None]
 

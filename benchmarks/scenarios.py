@@ -23,11 +23,21 @@ class Scenario:
     fills: bool = True  # whether the queue is filled before. A topic needs its subscriber first
     same_job_as: str | None = None  # the row whose job the clients are told to do, if it is not one of its own
     destination: str = "{queue}"  # for our clients only: makes their destination from the queue's name
+    limit_target: float | None = None  # our blocking face against a bare socket; None = not compared with one
+    in_java: bool = False  # whether Qpid JMS does the same
 
     @property
     def job(self) -> str:
         """The tasks of the clients."""
         return self.same_job_as or self.name
+
+    def includes(self, peer: Peer) -> bool:
+        """Return True if a client does the same."""
+        if peer.ours:
+            return True
+        if peer.name == "java":
+            return self.in_java
+        return (self.limit_target if peer.name == "limit" else self.raw_target) is not None
 
 
 @dataclass(frozen=True)
@@ -43,13 +53,18 @@ class Peer:
 _OURS = (Peer("sync", "pyjmsack", ours=True), Peer("aio", "pyjmsack.aio", ours=True))
 
 
-def _scenarios(send_async: float, receive: float | None, listener: float, send: float) -> tuple[Scenario, ...]:
+def _scenarios(
+    send_async: float, receive: float | None, listener: float, send: float, limit: float
+) -> tuple[Scenario, ...]:
     return (
-        Scenario("send-async", "send_async, pipelined", sends=True, pipelined=True, raw_target=send_async),
-        Scenario("receive", "receive, AUTO", sends=False, pipelined=True, raw_target=receive),
-        Scenario("listener", "listener, INDIVIDUAL", sends=False, pipelined=True, raw_target=listener),
-        Scenario("send", "send, one by one", sends=True, pipelined=False, raw_target=send),
-        Scenario("transacted", "send, 5 to a transaction", sends=True, pipelined=False, raw_target=None),
+        _row("send-async", "send_async, pipelined", True, True, send_async, limit),
+        _row("receive", "receive, AUTO", False, True, receive, limit),
+        _row("listener", "listener, INDIVIDUAL", False, True, listener, limit),
+        _row("send", "send, one by one", True, False, send, limit),
+        _row("send-nonpersistent", "send, non-persistent", True, True, send, limit),
+        _row("transacted", "send, 5 to a transaction", True, False),
+        replace(_row("request", "request and reply", False, False), fills=False),
+        replace(_row("request-many", "request and reply, 64 at a time", False, True), fills=False),
         _variant("receive-optimized", "receive, AUTO, optimizeAcknowledge", "{url}?jms.optimizeAcknowledge=true", 1.15),
         _variant("receive-failover", "receive, AUTO, failover:", "failover:({url})", 0.95),
         _variant("send-async-failover", "send_async, failover:", "failover:({url})", 0.95),
@@ -69,6 +84,12 @@ def _scenarios(send_async: float, receive: float | None, listener: float, send: 
         replace(_variant("receive-ledger", "receive, AUTO, with a ledger", "{url}", 0.95), ledger=True),
         *_traced(),
     )
+
+
+def _row(
+    name: str, title: str, sends: bool, pipelined: bool, raw: float | None = None, limit: float | None = None
+) -> Scenario:
+    return Scenario(name, title, sends, pipelined, raw, limit_target=limit, in_java=True)
 
 
 def _traced() -> tuple[Scenario, ...]:
@@ -104,6 +125,8 @@ def _engines(scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
             name=f"{row.name}-proton",
             title=f"{row.title}, amqp.engine=proton",
             raw_target=None,
+            limit_target=None,
+            in_java=False,
             url="{url}?amqp.engine=proton",
             variant_of=row.name,
             same_job_as=row.name,
@@ -135,11 +158,12 @@ _ONE_CREDIT = _variant(
     "receive-one-credit", "receive, AUTO, amqp.singleCredit=always", "{url}?amqp.singleCredit=always", 0.0
 )
 """The cost of safety from mixed-up messages at Artemis when another client is lost. It has no aim."""
-_AMQP = _scenarios(3.0, 3.0, 3.0, 0.95)
+_LIMIT = Peer("limit", "limit")
+_AMQP = _scenarios(3.0, 3.0, 3.0, 0.95, 0.7)
 PROTOCOLS = {
-    "amqp": Protocol((*_AMQP, *_engines(_AMQP), _ONE_CREDIT), (*_OURS, _PROTON, _QPID_JMS)),
+    "amqp": Protocol((*_AMQP, *_engines(_AMQP), _ONE_CREDIT), (*_OURS, _PROTON, _QPID_JMS, _LIMIT)),
     # stomp.py acknowledges by hand or not at all, so it has nothing like AUTO
-    "stomp": Protocol(_scenarios(1.3, None, 2.0, 0.95), (*_OURS, _STOMP_PY)),
+    "stomp": Protocol(_scenarios(1.3, None, 2.0, 0.95, 0.8), (*_OURS, _STOMP_PY, _LIMIT)),
 }
 SCENARIOS = PROTOCOLS["amqp"].scenarios
 PEERS = tuple(dict.fromkeys(peer for protocol in PROTOCOLS.values() for peer in protocol.peers))

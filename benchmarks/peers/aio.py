@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from benchmarks.job import PATIENCE, Job, Scenarios, Timing, login
-from benchmarks.peers.sync import CLIENT, TRANSACTION, read
+from benchmarks.job import PATIENCE, Job, Scenarios, Stopwatch, Timing, login, pass_gate
+from benchmarks.peers.sync import CLIENT, IN_FLIGHT, TRANSACTION, read, shares
 from benchmarks.tracing import prepare
 from pyjmsack import AckMode, DeliveryMode, Message
 from pyjmsack.aio import ConnectionFactory, MessageConsumer, MessageProducer, Session
@@ -27,6 +27,7 @@ async def _session(job: Job, mode: AckMode) -> AsyncIterator[Session]:
     async with factory.create_connection() as connection:
         await connection.start()
         async with connection.create_session(mode) as session:
+            pass_gate()
             yield session
 
 
@@ -45,47 +46,59 @@ async def _send_async(job: Job) -> Timing:
     text = job.text
     async with _producer(job) as (session, producer):
         under_way: deque[asyncio.Future[None]] = deque()
-        start = time.perf_counter_ns()
+        watch = Stopwatch()
         for _ in range(job.count):
             if len(under_way) == _UNDER_WAY:
                 await under_way.popleft()
             under_way.append(producer.send_async(session.create_text_message(text)))
         for future in under_way:
             await future
-        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+        return watch.timing(job.count, CLIENT)
 
 
 async def _send(job: Job) -> Timing:
     """Timed from the first send to the last confirmation."""
     text = job.text
     async with _producer(job) as (session, producer):
-        start = time.perf_counter_ns()
+        watch = Stopwatch()
         for _ in range(job.count):
             await producer.send(session.create_text_message(text))
-        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+        return watch.timing(job.count, CLIENT)
+
+
+async def _send_nonpersistent(job: Job) -> Timing:
+    """Timed from the first send to the answer to the producer's close, because no such send waits for the broker."""
+    text = job.text
+    async with _producer(job) as (session, producer):
+        producer.delivery_mode = DeliveryMode.NON_PERSISTENT
+        watch = Stopwatch()
+        for _ in range(job.count):
+            await producer.send(session.create_text_message(text))
+        await producer.close()
+        return watch.timing(job.count, CLIENT)
 
 
 async def _send_transacted(job: Job) -> Timing:
     """Timed from the first send to the answer to the last commit."""
     text = job.text
     async with _producer(job, AckMode.SESSION_TRANSACTED) as (session, producer):
-        start = time.perf_counter_ns()
+        watch = Stopwatch()
         for number in range(1, job.count + 1):
             await producer.send(session.create_text_message(text))
             if number % TRANSACTION == 0 or number == job.count:
                 await session.commit()
-        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+        return watch.timing(job.count, CLIENT)
 
 
 async def _drained(consumer: MessageConsumer, job: Job) -> Timing:
     """Timed from the first message to the answer to the consumer's close."""
     message = await consumer.receive(PATIENCE)
-    start = time.perf_counter_ns()
+    watch = Stopwatch()
     read(message, job)
     for _ in range(job.count - 1):
         read(await consumer.receive(PATIENCE), job)
     await consumer.close()
-    return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+    return watch.timing(job.count, CLIENT)
 
 
 async def _receive(job: Job) -> Timing:
@@ -110,18 +123,49 @@ async def _receive_topic(job: Job, mode: AckMode) -> Timing:
         return await _drained(consumer, job)
 
 
+async def _answer(session: Session, job: Job) -> None:
+    """Reply to each request with its text."""
+    producer = await session.create_producer()
+    producer.delivery_mode = DeliveryMode.NON_PERSISTENT
+    consumer = await session.create_consumer(session.create_queue(job.queue))
+
+    async def on_message(request: Message) -> None:
+        await producer.reply(request, request.body)
+
+    consumer.message_listener = on_message
+
+
+async def _request(job: Job, in_flight: int) -> Timing:
+    """Timed from the first request to the last reply. The replies come from this process, over another connection."""
+    latencies: list[int] = []
+    async with _session(job, AckMode.AUTO_ACKNOWLEDGE) as answering, _session(job, AckMode.AUTO_ACKNOWLEDGE) as asking:
+        await _answer(answering, job)
+        async with asking.create_requestor(asking.create_queue(job.queue)) as requestor:
+
+            async def ask(count: int) -> None:
+                for _ in range(count):
+                    begun = time.perf_counter_ns()
+                    reply = await requestor.request(job.text, PATIENCE, delivery_mode=DeliveryMode.NON_PERSISTENT)
+                    read(reply, job)
+                    latencies.append(time.perf_counter_ns() - begun)
+
+            watch = Stopwatch()
+            await asyncio.gather(*map(ask, shares(job.count, in_flight)))
+            return watch.timing(len(latencies), CLIENT, latencies)
+
+
 class _Listener:
     """Acknowledges each message by itself."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.start = 0
+        self.watch: Stopwatch | None = None
         self.seen = 0
         self.finished = asyncio.Event()
 
     async def on_message(self, message: Message) -> None:
         """Take one message. ``acknowledge`` is awaited, like every call of this face that may wait."""
-        self.start = self.start or time.perf_counter_ns()
+        self.watch = self.watch or Stopwatch()
         read(message, self.job)
         acknowledged: Any = message.acknowledge()
         await acknowledged
@@ -138,7 +182,8 @@ async def _listen(job: Job) -> Timing:
         consumer.message_listener = listener.on_message
         await listener.finished.wait()
         await consumer.close()
-        return Timing(listener.seen, time.perf_counter_ns() - listener.start, CLIENT)
+        assert listener.watch is not None  # a message came
+        return listener.watch.timing(listener.seen, CLIENT)
 
 
 def _on_a_loop(scenario: Callable[[Job], Awaitable[Timing]]) -> Callable[[Job], Timing]:
@@ -153,7 +198,10 @@ SCENARIOS: Scenarios = {
     "receive": _on_a_loop(_receive),
     "listener": _on_a_loop(_listen),
     "send": _on_a_loop(_send),
+    "send-nonpersistent": _on_a_loop(_send_nonpersistent),
     "transacted": _on_a_loop(_send_transacted),
+    "request": _on_a_loop(partial(_request, in_flight=1)),
+    "request-many": _on_a_loop(partial(_request, in_flight=IN_FLIGHT)),
     "topic": _on_a_loop(partial(_receive_topic, mode=AckMode.AUTO_ACKNOWLEDGE)),
     "topic-dups-ok": _on_a_loop(partial(_receive_topic, mode=AckMode.DUPS_OK_ACKNOWLEDGE)),
 }

@@ -22,30 +22,42 @@ def _broker_name(connection: Any) -> str:
     return " ".join(str(properties[key]) for key in ("product", "version") if key in properties) or "unknown broker"
 
 
-def _plain(job: Job) -> bytes:
+class Encoded:
+    """A message that is encoded once. Only its message id differs from copy to copy, if it has one."""
+
+    def __init__(self, message: Message) -> None:
+        self._encoded: bytes = message.encode()
+        before, _, after = self._encoded.partition(b"0" * _ID_DIGITS)
+        self._parts = (before, after) if after else None
+
+    def copy(self, number: int) -> bytes:
+        """Return the bytes of one message."""
+        if self._parts is None:
+            return self._encoded
+        before, after = self._parts
+        return b"%s%0*d%s" % (before, _ID_DIGITS, number, after)
+
+
+def _plain(job: Job) -> Encoded:
     """The message that ``proton.Message`` makes of a text: no annotations, no message id."""
-    encoded: bytes = Message(body=job.text, durable=True).encode()
-    return encoded
+    return Encoded(Message(body=job.text, durable=True))
 
 
-def _jms(job: Job) -> bytes:
-    """The message of a JMS client: annotations, message id, address and timestamp."""
-    message = Message(body=job.text, durable=True, id="ID:" + "0" * _ID_DIGITS, address=job.queue)
+def jms_message(job: Job, *, durable: bool = True) -> Encoded:
+    """Return the message of a JMS client: annotations, message id, address and timestamp."""
+    message = Message(body=job.text, durable=durable, id="ID:" + "0" * _ID_DIGITS, address=job.queue)
     message.creation_time = time.time()
     message.annotations = {symbol("x-opt-jms-msg-type"): _JMS_TEXT, symbol("x-opt-jms-dest"): _JMS_QUEUE}
-    encoded: bytes = message.encode()
-    return encoded
+    return Encoded(message)
 
 
 class _Filler(MessagingHandler):
     """Sends bytes encoded once. All but the last go settled: links keep order, so its confirmation is for all."""
 
-    def __init__(self, job: Job, encoded: bytes) -> None:
+    def __init__(self, job: Job, message: Encoded) -> None:
         super().__init__()
         self.job = job
-        before, _, after = encoded.partition(b"0" * _ID_DIGITS)
-        self.parts = (before, after) if after else None
-        self.encoded = encoded
+        self.message = message
         self.sent = 0
         self.start = self.end = 0
         self.broker = self.reason = ""
@@ -62,16 +74,10 @@ class _Filler(MessagingHandler):
         while sender.credit and self.sent < self.job.count:
             self.sent += 1
             delivery = sender.delivery(str(self.sent))
-            sender.stream(self._next())
+            sender.stream(self.message.copy(self.sent))
             sender.advance()
             if self.sent < self.job.count:
                 delivery.settle()
-
-    def _next(self) -> bytes:
-        if self.parts is None:
-            return self.encoded
-        before, after = self.parts
-        return b"%s%0*d%s" % (before, _ID_DIGITS, self.sent, after)
 
     def on_accepted(self, event: Event) -> None:
         """The broker has the last message."""
@@ -90,8 +96,8 @@ class _Filler(MessagingHandler):
         self.reason = f": {event.transport.condition}"
 
 
-def _fill(job: Job, encoded: bytes) -> Timing:
-    filler = _Filler(job, encoded)
+def _fill(job: Job, message: Encoded) -> Timing:
+    filler = _Filler(job, message)
     Container(filler).run()
     if not filler.end:
         raise BenchmarkError(f"the queue was not filled, {filler.sent} of {job.count} were sent{filler.reason}")
@@ -157,6 +163,6 @@ def _drain(job: Job) -> Timing:
 
 SCENARIOS: Scenarios = {
     "fill-plain": lambda job: _fill(job, _plain(job)),
-    "fill-jms": lambda job: _fill(job, _jms(job)),
+    "fill-jms": lambda job: _fill(job, jms_message(job)),
     "drain": _drain,
 }

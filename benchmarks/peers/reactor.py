@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 from proton import Message
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
-from benchmarks.job import BenchmarkError, Job, Scenarios, Timing, check_text
+from benchmarks.job import BenchmarkError, Job, Scenarios, Stopwatch, Timing, check_text
 from benchmarks.peers.terminus import CLIENT, Event, QueueSource, QueueTarget, connect
 
 _PREFETCH = 1000  # as Qpid JMS and pyjmsack
@@ -21,15 +20,25 @@ class _Client(MessagingHandler):
     def __init__(self, job: Job, **options: Any) -> None:
         super().__init__(**options)
         self.job = job
-        self.start = self.end = 0
+        self.watch: Stopwatch | None = None
+        self.timing: Timing | None = None
         self.done = 0
 
     def run_to_end(self) -> Timing:
         """Run the reactor until all is done."""
         Container(self).run()
-        if self.done != self.job.count or not self.end:
+        if self.done != self.job.count or self.timing is None:
             raise BenchmarkError(f"the reactor ended after {self.done} of {self.job.count} messages")
-        return Timing(self.done, self.end - self.start, CLIENT)
+        return self.timing
+
+    def begin(self) -> None:
+        """Start the clock, at the first message."""
+        self.watch = self.watch or Stopwatch()
+
+    def end(self) -> None:
+        """Stop the clock."""
+        if self.watch is not None:
+            self.timing = self.watch.timing(self.done, CLIENT)
 
 
 class _Sender(_Client):
@@ -47,7 +56,7 @@ class _Sender(_Client):
 
     def on_sendable(self, event: Event) -> None:
         """Use up the credit."""
-        self.start = self.start or time.perf_counter_ns()
+        self.begin()
         sender = event.sender
         while sender.credit and self.sent < self.job.count:
             sender.send(Message(body=self.text, durable=True))
@@ -57,7 +66,7 @@ class _Sender(_Client):
         """Count a confirmation."""
         self.done += 1
         if self.done == self.job.count:
-            self.end = time.perf_counter_ns()
+            self.end()
             event.connection.close()
 
     def on_rejected(self, event: Event) -> None:
@@ -81,7 +90,7 @@ class _Receiver(_Client):
 
     def on_message(self, event: Event) -> None:
         """Read one message."""
-        self.start = self.start or time.perf_counter_ns()
+        self.begin()
         check_text(event.message.body, self.job)
         if self.accepts_each:
             self.accept(event.delivery)
@@ -91,7 +100,7 @@ class _Receiver(_Client):
 
     def on_link_closed(self, event: Event) -> None:
         """The broker has taken everything."""
-        self.end = time.perf_counter_ns()
+        self.end()
         event.connection.close()
 
 

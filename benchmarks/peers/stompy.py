@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 
 import stomp
 
-from benchmarks.job import PATIENCE, BenchmarkError, Job, Scenarios, Timing, check_text, login
+from benchmarks.job import PATIENCE, BenchmarkError, Job, Scenarios, Stopwatch, Timing, check_text, login
 
 CLIENT = f"stomp.py {version('stomp.py')}"
 _WINDOW = 1000 * 4096  # bytes, as pyjmsack with its prefetch of 1000
@@ -39,7 +39,8 @@ class _Receipts(stomp.ConnectionListener):
     def __init__(self, wanted: int) -> None:
         self.wanted = wanted
         self.seen = 0
-        self.end = 0
+        self.watch = Stopwatch()
+        self.timing: Timing | None = None
         self.finished = threading.Event()
         self.each = threading.Semaphore(0)
 
@@ -48,7 +49,7 @@ class _Receipts(stomp.ConnectionListener):
         self.seen += 1
         self.each.release()
         if self.seen == self.wanted:
-            self.end = time.perf_counter_ns()
+            self.timing = self.watch.timing(self.seen, CLIENT)
             self.finished.set()
 
     def on_error(self, frame: Any) -> None:
@@ -64,25 +65,38 @@ def _send_async(job: Job) -> Timing:
     """Timed from the first send to the last receipt."""
     receipts, text = _Receipts(job.count), job.text
     with _connection(job, receipts) as connection:
-        start = time.perf_counter_ns()
+        receipts.watch = Stopwatch()
         for number in range(job.count):
             connection.send(job.queue, text, receipt=str(number), **_HEADERS)
         receipts.finished.wait(PATIENCE)
-        _check(receipts.seen, job)
-    return Timing(receipts.seen, receipts.end - start, CLIENT)
+        return _checked(receipts.timing, receipts.seen, job)
+
+
+def _send_nonpersistent(job: Job) -> Timing:
+    """Timed from the first send to the receipt of the last one."""
+    receipts, text = _Receipts(1), job.text
+    headers = {**_HEADERS, "persistent": "false"}
+    with _connection(job, receipts) as connection:
+        receipts.watch = Stopwatch()
+        for _ in range(job.count - 1):
+            connection.send(job.queue, text, **headers)
+        connection.send(job.queue, text, receipt="last", **headers)
+        receipts.finished.wait(PATIENCE)
+        if receipts.timing is None:
+            raise BenchmarkError("stomp.py got no receipt")
+        return replace(receipts.timing, count=job.count)
 
 
 def _send(job: Job) -> Timing:
     """Timed from the first send to the last receipt, each awaited before the next send."""
     receipts, text = _Receipts(job.count), job.text
     with _connection(job, receipts) as connection:
-        start = time.perf_counter_ns()
+        receipts.watch = Stopwatch()
         for number in range(job.count):
             connection.send(job.queue, text, receipt=str(number), **_HEADERS)
             if not receipts.each.acquire(timeout=PATIENCE):
                 break
-        _check(receipts.seen, job)
-    return Timing(receipts.seen, receipts.end - start, CLIENT)
+        return _checked(receipts.timing, receipts.seen, job)
 
 
 class _Messages(stomp.ConnectionListener):
@@ -91,13 +105,15 @@ class _Messages(stomp.ConnectionListener):
     def __init__(self, job: Job) -> None:
         self.job = job
         self.connection: Any = None
-        self.start = self.end = self.seen = 0
+        self.seen = 0
+        self.watch: Stopwatch | None = None
+        self.timing: Timing | None = None
         self.finished = threading.Event()
         self.error: BaseException | None = None
 
     def on_message(self, frame: Any) -> None:
         """Read one message."""
-        self.start = self.start or time.perf_counter_ns()
+        self.watch = self.watch or Stopwatch()
         try:
             check_text(frame.body, self.job)
         except BenchmarkError as error:
@@ -110,7 +126,8 @@ class _Messages(stomp.ConnectionListener):
 
     def on_receipt(self, frame: Any) -> None:
         """The broker has taken every acknowledgement."""
-        self.end = time.perf_counter_ns()
+        if self.watch is not None:
+            self.timing = self.watch.timing(self.seen, CLIENT)
         self.finished.set()
 
 
@@ -124,13 +141,18 @@ def _listen(job: Job) -> Timing:
         messages.finished.wait(PATIENCE)
         if messages.error is not None:
             raise messages.error
-        _check(messages.seen, job)
-    return Timing(messages.seen, messages.end - messages.start, CLIENT)
+        return _checked(messages.timing, messages.seen, job)
 
 
-def _check(seen: int, job: Job) -> None:
-    if seen != job.count:
-        raise BenchmarkError(f"stomp.py ended after {seen} of {job.count} messages")
+def _checked(timing: Timing | None, seen: int, job: Job) -> Timing:
+    if seen == job.count and timing is not None:
+        return timing
+    raise BenchmarkError(f"stomp.py ended after {seen} of {job.count} messages")
 
 
-SCENARIOS: Scenarios = {"send-async": _send_async, "listener": _listen, "send": _send}
+SCENARIOS: Scenarios = {
+    "send-async": _send_async,
+    "listener": _listen,
+    "send": _send,
+    "send-nonpersistent": _send_nonpersistent,
+}

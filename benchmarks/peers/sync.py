@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from importlib.metadata import version
 
-from benchmarks.job import PATIENCE, BenchmarkError, Job, Scenarios, Timing, check_text, login
+from benchmarks.job import PATIENCE, BenchmarkError, Job, Scenarios, Stopwatch, Timing, check_text, login, pass_gate
 from benchmarks.tracing import prepare
 from pyjmsack import (
     AckMode,
@@ -25,6 +26,8 @@ from pyjmsack import (
 CLIENT = f"pyjmsack {version('pyjmsack')}"
 TRANSACTION = 5
 """Messages of a transaction; Sending.java has the same number."""
+IN_FLIGHT = 64
+"""Requests at a time; Requesting.java has the same number."""
 
 
 @contextmanager
@@ -35,6 +38,7 @@ def _session(job: Job, mode: AckMode) -> Iterator[Session]:
     with factory.create_connection() as connection:
         connection.start()
         with connection.create_session(mode) as session:
+            pass_gate()
             yield session
 
 
@@ -50,33 +54,45 @@ def _send_async(job: Job) -> Timing:
     """Timed from the first send to the last confirmation."""
     text = job.text
     with _producer(job) as (session, producer):
-        start = time.perf_counter_ns()
+        watch = Stopwatch()
         futures = [producer.send_async(session.create_text_message(text)) for _ in range(job.count)]
         for future in futures:
             future.result(PATIENCE)
-        return Timing(len(futures), time.perf_counter_ns() - start, CLIENT)
+        return watch.timing(len(futures), CLIENT)
 
 
 def _send(job: Job) -> Timing:
     """Timed from the first send to the last confirmation."""
     text = job.text
     with _producer(job) as (session, producer):
-        start = time.perf_counter_ns()
+        watch = Stopwatch()
         for _ in range(job.count):
             producer.send(session.create_text_message(text))
-        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+        return watch.timing(job.count, CLIENT)
+
+
+def _send_nonpersistent(job: Job) -> Timing:
+    """Timed from the first send to the answer to the producer's close, because no such send waits for the broker."""
+    text = job.text
+    with _producer(job) as (session, producer):
+        producer.delivery_mode = DeliveryMode.NON_PERSISTENT
+        watch = Stopwatch()
+        for _ in range(job.count):
+            producer.send(session.create_text_message(text))
+        producer.close()
+        return watch.timing(job.count, CLIENT)
 
 
 def _send_transacted(job: Job) -> Timing:
     """Timed from the first send to the answer to the last commit."""
     text = job.text
     with _producer(job, AckMode.SESSION_TRANSACTED) as (session, producer):
-        start = time.perf_counter_ns()
+        watch = Stopwatch()
         for number in range(1, job.count + 1):
             producer.send(session.create_text_message(text))
             if number % TRANSACTION == 0 or number == job.count:
                 session.commit()
-        return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+        return watch.timing(job.count, CLIENT)
 
 
 def read(message: Message | None, job: Job) -> None:
@@ -89,12 +105,12 @@ def read(message: Message | None, job: Job) -> None:
 def _drained(consumer: MessageConsumer, job: Job) -> Timing:
     """Timed from the first message to the answer to the consumer's close."""
     message = consumer.receive(PATIENCE)
-    start = time.perf_counter_ns()
+    watch = Stopwatch()
     read(message, job)
     for _ in range(job.count - 1):
         read(consumer.receive(PATIENCE), job)
     consumer.close()
-    return Timing(job.count, time.perf_counter_ns() - start, CLIENT)
+    return watch.timing(job.count, CLIENT)
 
 
 def _receive(job: Job) -> Timing:
@@ -118,17 +134,50 @@ def _receive_topic(job: Job, mode: AckMode) -> Timing:
         return _drained(consumer, job)
 
 
+def shares(count: int, among: int) -> list[int]:
+    """Return how many of ``count`` each of so many gets."""
+    each, more = divmod(count, among)
+    return [each + (place < more) for place in range(among)]
+
+
+def _answer(session: Session, job: Job) -> None:
+    """Reply to each request with its text."""
+    producer = session.create_producer()
+    producer.delivery_mode = DeliveryMode.NON_PERSISTENT
+    consumer = session.create_consumer(session.create_queue(job.queue))
+    consumer.message_listener = lambda request: producer.reply(request, request.body)
+
+
+def _request(job: Job, in_flight: int) -> Timing:
+    """Timed from the first request to the last reply. The replies come from this process, over another connection."""
+    latencies: list[int] = []
+    with _session(job, AckMode.AUTO_ACKNOWLEDGE) as answering, _session(job, AckMode.AUTO_ACKNOWLEDGE) as asking:
+        _answer(answering, job)
+        with asking.create_requestor(asking.create_queue(job.queue)) as requestor:
+
+            def ask(count: int) -> None:
+                for _ in range(count):
+                    begun = time.perf_counter_ns()
+                    read(requestor.request(job.text, PATIENCE, delivery_mode=DeliveryMode.NON_PERSISTENT), job)
+                    latencies.append(time.perf_counter_ns() - begun)
+
+            watch = Stopwatch()
+            with ThreadPoolExecutor(in_flight) as pool:
+                list(pool.map(ask, shares(job.count, in_flight)))
+            return watch.timing(len(latencies), CLIENT, latencies)
+
+
 class _Listener:
     """Acknowledges each message by itself."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.start = 0
+        self.watch: Stopwatch | None = None
         self.seen = 0
         self.finished = threading.Event()
 
     def __call__(self, message: Message) -> None:
-        self.start = self.start or time.perf_counter_ns()
+        self.watch = self.watch or Stopwatch()
         read(message, self.job)
         message.acknowledge()
         self.seen += 1
@@ -144,7 +193,8 @@ def _listen(job: Job) -> Timing:
         consumer.message_listener = listener
         listener.finished.wait()
         consumer.close()
-        return Timing(listener.seen, time.perf_counter_ns() - listener.start, CLIENT)
+        assert listener.watch is not None  # a message came
+        return listener.watch.timing(listener.seen, CLIENT)
 
 
 SCENARIOS: Scenarios = {
@@ -152,7 +202,10 @@ SCENARIOS: Scenarios = {
     "receive": _receive,
     "listener": _listen,
     "send": _send,
+    "send-nonpersistent": _send_nonpersistent,
     "transacted": _send_transacted,
+    "request": partial(_request, in_flight=1),
+    "request-many": partial(_request, in_flight=IN_FLIGHT),
     "topic": partial(_receive_topic, mode=AckMode.AUTO_ACKNOWLEDGE),
     "topic-dups-ok": partial(_receive_topic, mode=AckMode.DUPS_OK_ACKNOWLEDGE),
 }

@@ -48,7 +48,7 @@ final class Receiving {
         return end - listener.start;
     }
 
-    private static void check(Message message, Job job) throws JMSException {
+    static void check(Message message, Job job) throws JMSException {
         if (message == null) {
             throw new IllegalStateException("the queue ran dry");
         }

@@ -22,6 +22,24 @@ final class Sending {
         return timed(session, job, Sending::sendEach);
     }
 
+    /** Timed to the answer to the producer's close, because no such send waits for the broker. */
+    static long nonPersistent(Session session, Job job) throws JMSException {
+        MessageProducer warming = transientProducer(session, job);
+        sendEach(session, warming, job.text(), job.warmup());
+        warming.close();
+        MessageProducer producer = transientProducer(session, job);
+        long start = System.nanoTime();
+        sendEach(session, producer, job.text(), job.count());
+        producer.close();
+        return System.nanoTime() - start;
+    }
+
+    private static MessageProducer transientProducer(Session session, Job job) throws JMSException {
+        MessageProducer producer = session.createProducer(session.createQueue(job.queue()));
+        producer.setDeliveryMode(DeliveryMode.NON_PERSISTENT);
+        return producer;
+    }
+
     static long transacted(Session session, Job job) throws JMSException, InterruptedException {
         return timed(session, job, Sending::sendTransacted);
     }
