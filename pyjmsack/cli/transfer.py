@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from pyjmsack import (
     AckMode,
     Connection,
+    ConnectionLostException,
+    IllegalStateException,
     JMSException,
     Message,
     MessageConsumer,
     MessageFormatException,
     Queue,
+    RequestTimedOutException,
     Session,
+    TransactionRolledBackException,
 )
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.managing import remark
@@ -91,7 +95,9 @@ class Transfer:
     moved: int = 0
     left: int = 0
     unsendable: int = 0
-    """Messages that stay because they cannot be sent over this protocol."""
+    """Messages that stay because they cannot be sent."""
+    each_its_own: bool = False
+    """Whether each message has a target of its own. Then a broker that refuses one message may take the others."""
 
     def run(self, login: Login, pace: Pace, stop: Stop, show: Counter) -> int:
         """Move messages until the queue is empty, the limit is reached or a stop is requested. Return their number.
@@ -103,7 +109,7 @@ class Transfer:
         the number by which the broker stores the message. Other brokers keep both.
 
         A message that cannot be sent stays in the queue, and the others are moved one by one. In a transaction it would
-        stop them all, and each try would count a delivery of them.
+        stop them all, and each try would count a delivery of them. A kill may double the message under way then.
         """
         prefetch = self.batch if self.choosy else min(self.batch, self.limit or self.batch)
         factory = login.factory(jms__receiveLocalOnly=True, jms__prefetchPolicy__queuePrefetch=prefetch)
@@ -122,7 +128,8 @@ class Transfer:
                 remark(f"The error came after {amount(self.moved)} of {self.source} had been moved.")
                 raise
         if self.unsendable:
-            remark(f"Left in {self.source}, because this protocol cannot carry them: {amount(self.unsendable)}.")
+            why = "they cannot be sent" if self.each_its_own else "this protocol cannot carry them"
+            remark(f"Left in {self.source}, because {why}: {amount(self.unsendable)}.")
         return self.moved
 
     def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> bool:
@@ -134,25 +141,40 @@ class Transfer:
             while (message := self._next(consumer, under_way, stop)) is not None:
                 target = self.target(message)
                 if target is None:
-                    raise JMSException(f"{message!r} does not say where it came from")
+                    return False
                 expires = not died_of_age(message, self.source)
                 pace.wait()
                 try:
                     producer.send(renewed(message), target, **send_options(message, expires=expires))
-                except MessageFormatException:  # the end of the session rolls the transaction back
-                    return False
+                except JMSException as error:
+                    if self._stops_all(error):
+                        raise
+                    return False  # the end of the session rolls the transaction back
                 under_way += 1
                 if under_way >= self.batch:
-                    under_way = self._commit(session, under_way, show)
-            self._commit(session, under_way, show)
+                    if not self._committed(session, under_way, show):
+                        return False
+                    under_way = 0
+            return not under_way or self._committed(session, under_way, show)
+
+    def _committed(self, session: Session, under_way: int, show: Counter) -> bool:
+        """Commit. Return False if the broker refused one of the messages, so that none was moved."""
+        try:
+            session.commit()
+        except TransactionRolledBackException as error:
+            if error.in_doubt or not self.each_its_own:
+                raise
+            return False
+        self.moved += under_way
+        show(self.moved, "")
         return True
 
-    def _commit(self, session: Session, under_way: int, show: Counter) -> int:
-        if under_way:
-            session.commit()
-            self.moved += under_way
-            show(self.moved, "")
-        return 0
+    def _stops_all(self, error: JMSException) -> bool:
+        """Whether an error of a send says something of the messages behind it, too."""
+        if isinstance(error, MessageFormatException):
+            return False
+        lost = ConnectionLostException, RequestTimedOutException, IllegalStateException
+        return not self.each_its_own or isinstance(error, lost)
 
     def _one_by_one(self, connection: Connection, recognised: bool, pace: Pace, stop: Stop, show: Counter) -> None:
         with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
@@ -168,11 +190,15 @@ class Transfer:
                 pace.wait()
                 try:
                     producer.send(renewed(message, duplicate_id), target, **send_options(message, expires=expires))
-                except MessageFormatException as error:
+                except JMSException as error:
+                    if self._stops_all(error):
+                        raise
                     if not self.unsendable:
                         remark(f"A message stays in {self.source}: {error}")
                     self.unsendable += 1
                     self._leave()
+                    producer.close()  # a broker that refuses a message may have ended its link
+                    producer = session.create_producer()
                     continue
                 message.acknowledge()
                 self.moved += 1

@@ -151,6 +151,7 @@ def retry(
             return place
 
         job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
+        job.each_its_own = True
         with opened_letters(login, wanted) as letters:  # Artemis leaves out letters without an origin
             rounds = rounds_of(letters, *(["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []))
             shown = letters.shown(limit, lambda message: place_of(message, queue) is not None)

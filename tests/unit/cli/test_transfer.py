@@ -10,7 +10,17 @@ from unittest.mock import MagicMock
 import pytest
 from click.testing import CliRunner
 
-from pyjmsack import Message, MessageFormatException, Queue, TextMessage
+from pyjmsack import (
+    AckMode,
+    ConnectionLostException,
+    Message,
+    MessageFormatException,
+    Queue,
+    ResourceAllocationException,
+    TextMessage,
+    TransactionRolledBackException,
+)
+from pyjmsack.cli.dlq.moving import Round, run_rounds
 from pyjmsack.cli.move import copy
 from pyjmsack.cli.resending import DUPLICATE_ID, renewed
 from pyjmsack.cli.stopping import Stop
@@ -82,6 +92,78 @@ def test_a_message_that_cannot_be_sent_stays_and_the_others_are_moved(
     said = capsys.readouterr().err
     assert "A message stays in source: too odd" in said
     assert "Left in source, because this protocol cannot carry them: 2 messages." in said
+
+
+@pytest.mark.parametrize("refused_at", ["send", "commit"])
+def test_a_letter_that_the_broker_refuses_for_its_queue_stays_and_the_others_go(
+    refused_at: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It stopped all others, each time."""
+    first, second = ([_Received(text) for text in ("a", "full", "b")] for _ in range(2))
+    sent: list[str | None] = []
+    sessions: list[Any] = []
+
+    def send(message: TextMessage, target: Queue, **how: Any) -> None:
+        if message.text == "full" and (refused_at == "send" or len(sessions) > 1):
+            raise ResourceAllocationException("the queue is full")
+        sent.append(message.text)
+
+    def session(mode: AckMode) -> Any:
+        made = MagicMock()
+        made.__enter__.return_value = made
+        made.__exit__.return_value = None
+        made.create_consumer.return_value.receive.side_effect = [*(second if sessions else first), None]
+        made.create_consumer.return_value.receive_nowait.return_value = None
+        made.create_producer.return_value.send.side_effect = send
+        made.commit.side_effect = TransactionRolledBackException("a send failed")
+        sessions.append(made)
+        return made
+
+    login: Any = MagicMock()
+    connection = login.factory.return_value.create_connection.return_value.__enter__.return_value
+    connection.metadata.transaction_guarantee = "atomic"
+    connection.metadata.capabilities = ()
+    connection.create_session.side_effect = session
+    job = Transfer("source", lambda message: Queue("t"), each_its_own=True)
+    with closing(Stop()) as stop:
+        assert job.run(login, Pace(None, stop), stop, lambda count, note: None) == 2
+    assert sent[-2:] == ["a", "b"]
+    assert sessions[1].create_producer.call_count == 2, "a broker that refuses a message may have ended its link"
+    said = capsys.readouterr().err
+    assert "A message stays in source: the queue is full" in said
+    assert "Left in source, because they cannot be sent: 1 message." in said
+
+
+@pytest.mark.parametrize("each_its_own", [True, False])
+def test_a_lost_connection_or_a_target_of_all_that_is_refused_ends_the_run(each_its_own: bool) -> None:
+    error = ConnectionLostException("lost") if each_its_own else ResourceAllocationException("the queue is full")
+    login: Any = MagicMock()
+    connection = login.factory.return_value.create_connection.return_value.__enter__.return_value
+    connection.metadata.transaction_guarantee = "atomic"
+    session = connection.create_session.return_value.__enter__.return_value
+    connection.create_session.return_value.__exit__.return_value = None
+    login.factory.return_value.create_connection.return_value.__exit__.return_value = None
+    session.create_consumer.return_value.receive.side_effect = [_Received("a")]
+    session.create_producer.return_value.send.side_effect = error
+    job = Transfer("source", lambda message: Queue("t"), each_its_own=each_its_own)
+    with closing(Stop()) as stop, pytest.raises(type(error)):
+        job.run(login, Pace(None, stop), stop, lambda count, note: None)
+
+
+def test_letters_that_nobody_can_send_are_not_said_to_be_held_by_another_consumer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(self: Transfer, *ignored: Any) -> int:
+        self.unsendable = 2
+        return 3
+
+    monkeypatch.setattr(Transfer, "run", run)
+    job, rounds = Transfer("DLQ", lambda message: None), [Round("x > 1")]
+    login: Any = None
+    assert run_rounds(job, rounds, login, None, "Retrying", 5) == 3
+    assert "another consumer" not in capsys.readouterr().err
+    assert run_rounds(job, rounds, login, None, "Retrying", 6) == 3
+    assert "1 of 6 were not moved, because another consumer of DLQ" in capsys.readouterr().err
 
 
 def test_a_copy_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
