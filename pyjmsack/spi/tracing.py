@@ -69,7 +69,7 @@ class ConsumerTracing(Protocol):
         ...
 
     def receive_failed(self, error: BaseException, since: int) -> None:
-        """Report that a call of ``receive`` raises ``error``. It began at ``since``, in nanoseconds since 1970."""
+        """Report that a call of ``receive`` raises ``error``. The call began at ``since`` (nanoseconds since 1970)."""
         ...
 
     def process(self, message: Message, *, received: bool = False) -> Processing:

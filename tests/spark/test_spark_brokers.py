@@ -211,7 +211,9 @@ def test_a_repeated_write_with_keys_adds_nothing_or_is_refused_where_the_broker_
 ) -> None:
     given = options(dedupColumn="key")
     if target.broker != "artemis":
-        with pytest.raises(UnsupportedFeatureException, match="option 'dedupColumn': ActiveMQ Classic has none"):
+        with pytest.raises(
+            UnsupportedFeatureException, match="option 'dedupColumn': ActiveMQ Classic has no duplicate detection"
+        ):
             send_rows(given, rows_of(body=["a"], key=["1"]))
         assert send_rows(options(), rows_of(body=["a", "b"])).count == 2
     else:

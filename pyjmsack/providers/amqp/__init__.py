@@ -1,1 +1,2 @@
-"""AMQP 1.0: the message codec, and the provider on an engine without sockets, our own or python-qpid-proton."""
+"""AMQP 1.0: the message codec, and the provider. The provider uses one of two engines without sockets: our own engine,
+or python-qpid-proton."""

@@ -56,7 +56,7 @@ class Arrivals:
 
     @property
     def failure(self) -> JMSException | None:
-        """The error because of which a large message cannot be written to its file; ``None`` if there is none."""
+        """The error with which writing a large message to its file failed; ``None`` if there is none."""
         downloads = [self._download, *self._waiting]
         failures = (download.failure for download in downloads if isinstance(download, Download))
         return next((failure for failure in failures if failure is not None), None)
@@ -89,7 +89,7 @@ class Arrivals:
     def end(self, settled: bool) -> Download:
         """Finish the large message. :meth:`go_on` hands it out when its file is complete."""
         download, self._download = self._download, None
-        assert download is not None  # as above
+        assert download is not None  # the engine ends only a message that was begun
         download.finish(settled)
         self._waiting.append(download)
         return download

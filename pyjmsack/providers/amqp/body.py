@@ -37,7 +37,8 @@ grows with the square of the length."""
 def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, content_type: str | None) -> tuple[int, Any]:
     """Return the wire type of the JMS class, and the body for it.
 
-    The mark ``x-opt-jms-msg-type`` decides, unless the body contradicts it; without a mark the body decides.
+    The annotation ``x-opt-jms-msg-type`` decides, unless the body contradicts it. Without the annotation, the body
+    decides.
 
     Args:
         data: the message.
@@ -68,7 +69,7 @@ def _whole(data: bytes, span: Span) -> Any:
     """Return the one value that a section contains."""
     start, end = span
     head = _HEADS.get(data[start])
-    if head is not None:  # the walk over the sections found that the size fits
+    if head is not None:  # the size was checked when the sections were found
         raw = data[start + head[0] : end]
         return _decode_text(raw, "utf-8", start) if head[1] else raw
     value, after = decode_value(data, start, end)
@@ -157,7 +158,7 @@ def _decode_text(body: bytes, charset: str, start: int) -> str:
     try:
         return body.decode(charset)
     except UnicodeDecodeError as error:
-        raise malformed(f"text is not {charset}", start) from error
+        raise malformed(f"the text is not {charset}", start) from error
 
 
 def _sequence(data: bytes, spans: list[Span]) -> list[Any]:

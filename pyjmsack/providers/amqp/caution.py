@@ -1,20 +1,21 @@
 """Decides when a link takes one message at a time, because Artemis mixes up messages after a connection is lost.
 
-Artemis 2.7 to 2.56 keeps, in the entry that a queue has for a message, the link that is about to send the message. When
-a connection with a consumer is lost, its messages go back to the queue, and at once to other links, while the thread of
-the lost connection still has entries to send. That thread then writes into the new link, beside the thread to which the
-link belongs. The result is two messages in one transfer, an empty transfer, or bytes of one message in the delivery of
-another. A client that accepts such a delivery removes a message from the queue that no client has received.
+A queue of Artemis 2.7 to 2.56 has an entry for each message. The entry names the link that is about to send the
+message. When a connection with a consumer is lost, its messages go back to the queue, and at once to other links, while
+the thread of the lost connection still has entries to send. That thread then writes into the new link, beside the
+thread to which the link belongs. The result is two messages in one transfer, an empty transfer, or bytes of one message
+in the delivery of another. A client that accepts such a delivery removes a message from the queue that no client has
+received.
 
 The two threads mix messages up only where a link has credit for several messages. So a link that is attached soon after
 a loss gets credit for one message at a time, until the lost connection has nothing left to send. Both threads can still
 write this one message. Then an empty transfer comes beside the message, and no other message is lost.
 ``docs/upstream/`` describes the defect, and ``docs/failover.md`` says what it means for users.
 
-After a fixed time, it is not certain that nothing is left, because the thread of the lost connection may be late. The
-messages themselves tell more. The messages of the lost connection go back to the head of their queue, and Artemis
-counts a delivery for each. So the link first receives as many counted messages as this process had in its buffers. When
-it then receives a message that was never delivered before, the broker has nothing left to send for the lost connection.
+Waiting for a fixed time is not enough, because the thread of the lost connection may be late. The messages themselves
+tell more. The messages of the lost connection go back to the head of their queue, and Artemis counts a delivery for
+each. So the link first receives as many counted messages as this process had in its inboxes. When the link then
+receives a message that was never delivered before, the broker has nothing left to send for the lost connection.
 """
 
 from __future__ import annotations
@@ -32,25 +33,26 @@ _SECONDS, _SECONDS_AT_MOST = 1.8, 10.0
 _ANSWERS = 5
 """The shortest time for which a link that begins after a loss takes one message at a time.
 
-It is ``_SECONDS``, or the time of ``_ANSWERS`` answers if the broker is slow, but at most ``_SECONDS_AT_MOST``. We
-measured the time from a loss to the last message that Artemis wrote for the lost connection: some milliseconds on a
+It is ``_SECONDS``, or ``_ANSWERS`` times the time of an answer if the broker is slow, but at most ``_SECONDS_AT_MOST``.
+We measured the time from a loss to the last message that Artemis wrote for the lost connection: some milliseconds on a
 quiet machine, 1.6 s at a broker that had just started beside two busy processes, and 8 s beside twenty busy processes
 for each core. In the last case, the answers of the broker are as late as its messages."""
 
 _LATE_ANSWERS, _LATE_SECONDS_AT_MOST = 25, 20.0
-"""The same for the longest time, which a link waits while messages of the lost connection have not come back. There is
-a limit because the messages never come back if another client took them."""
+"""The longest time for which such a link takes one message at a time. It is ``_SECONDS``, or ``_LATE_ANSWERS`` times
+the slowest answer, but at most ``_LATE_SECONDS_AT_MOST``. The link waits for so long if messages of the lost connection
+are not delivered again, for example because another client took them."""
 
 _PAUSE = 0.1
-"""Seconds between two checks whether these messages have come back."""
+"""Seconds between two checks whether the messages of the lost connection were delivered again."""
 
 _REMEMBERED = 60.0
 """Seconds after a loss during which new links take one message at a time. This is the default ``connection-ttl`` of
 Artemis, the time after which the broker notices a loss at the latest."""
 
 _MOST_ADDRESSES = 10_000
-"""The number of addresses for which this module remembers how many messages have to come back. For older addresses,
-only the time and a message that was never delivered before decide."""
+"""The number of addresses for which this module remembers how many messages have to be delivered again. For older
+addresses, only the time and a message that was never delivered before decide."""
 
 _RECENTLY = 1.0
 """If the last message of a lost link came within so many seconds before the loss, the broker probably had more messages
@@ -66,16 +68,16 @@ class Single(IntEnum):
 
 
 class _Losses:
-    """What this process remembers about its lost connections. All connections share it, because each may read the queue
-    of each other connection.
+    """What this process remembers about its lost connections. All connections share it, because any connection may
+    read the queue that a lost connection read.
 
     Loops in two threads may count at the same time. Then the count may be wrong by one. If it is too high, a link takes
     one message at a time for a little longer; if it is too low, only a message that was never delivered before decides.
     """
 
     last: float | None = None
-    due: dict[str, int] = {}  # noqa: RUF012 - one for the process, as said
-    """The number of messages that have to come back, by address. The address of the newest loss comes last."""
+    due: dict[str, int] = {}  # noqa: RUF012 - all connections of the process share it
+    """The number of messages that have to be delivered again, by address. The address of the newest loss comes last."""
 
 
 def lost(cautions: Iterable[Caution] = ()) -> None:
@@ -86,7 +88,9 @@ def lost(cautions: Iterable[Caution] = ()) -> None:
     _Losses.last = now
     for caution in cautions:
         if ahead := caution.ahead(now):
-            _Losses.due[caution.address] = _Losses.due.pop(caution.address, 0) + ahead  # now the newest
+            _Losses.due[caution.address] = (
+                _Losses.due.pop(caution.address, 0) + ahead
+            )  # moved to the end, as the newest
     for oldest in list(_Losses.due)[:-_MOST_ADDRESSES]:
         _Losses.due.pop(oldest, None)
 
@@ -155,7 +159,7 @@ class Caution:
         try:
             self._repeated = read_header(payload).delivery_count > 0
         except MessageFormatException:
-            self._repeated = True  # nothing is known of it
+            self._repeated = True  # the message may have been delivered before
         due = _Losses.due.get(self.address, 0)
         if due:
             self._slowest = max(self._slowest, monotonic() - self._asked)
@@ -165,7 +169,8 @@ class Caution:
             _Losses.due.pop(self.address, None)
 
     def time_left(self) -> float:
-        """Return the seconds after which to ask again whether the link may have its whole window; 0 = it may now."""
+        """Return the seconds until the next check whether the link may have its whole window; 0 = it may have it
+        now."""
         now = monotonic()
         elapsed = now - (now if self._begun is None else self._begun)
         earliest = min(max(_SECONDS, _ANSWERS * self._answer), _SECONDS_AT_MOST)

@@ -75,7 +75,7 @@ class AmqpCoordinator(AmqpLink):
     def _check(self) -> None:
         error = self.closed or self._failed
         if error is None and self._txn_id is None:
-            error = TransactionRolledBackException("no transaction is declared")
+            error = TransactionRolledBackException("no transaction is open")
         if error is not None:
             raise error.fresh()
 
@@ -102,14 +102,15 @@ class AmqpCoordinator(AmqpLink):
             done.settle(declared.error)
 
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
-        """Commit the transaction, or roll it back if ``fail``. If none is open, only the commit is an error."""
+        """Commit the transaction, or roll it back if ``fail``. If no transaction is open, a commit fails and a rollback
+        succeeds."""
         txn_id, self._txn_id = self._txn_id, None
         error = self.closed or self._failed
         if txn_id is None or error is not None:
             if fail:
                 done.succeed()
             else:
-                lost = TransactionRolledBackException(f"the transaction was lost: {error or 'it was never declared'}")
+                lost = TransactionRolledBackException(f"the transaction was lost: {error or 'it was never begun'}")
                 lost.__cause__ = error
                 done.fail(lost)
             return
@@ -136,7 +137,7 @@ class AmqpCoordinator(AmqpLink):
         if declares and isinstance(state, Declared) and 0 < len(state.txn_id) <= _LONGEST_ID:
             self._declared(state.txn_id)
         elif state is None and not declares:
-            # Artemis settles so a commit that it has carried out, if the session is ended at the same moment
+            # Artemis settles a commit without an outcome if it commits at the moment at which the session ends
             error = JMSException("the broker ended the transaction without an outcome, so it may have taken effect")
         elif declares or not isinstance(state, Accepted):
             reason = state.error if isinstance(state, Rejected) else None

@@ -8,7 +8,7 @@ __all__ = ["Credit"]
 
 
 class Credit:
-    """What one link has to know before it grants credit. The receiver grants; this class only decides and remembers.
+    """Decides how much credit one link grants, and remembers what this decision needs. The receiver grants the credit.
 
     Args:
         prefetch: the size of the prefetch window; 0 = the caller pulls each message.
@@ -32,8 +32,8 @@ class Credit:
         """Return the number of messages for which to grant credit now; 0 = none.
 
         By rule S53, credit is due when half the prefetch window is used, unless the messages in the inbox fill the
-        window. A link that takes one message at a time gets credit for one, if the message before has arrived and the
-        inbox has room.
+        window. A link that takes one message at a time gets credit for one message, if the previous message has
+        arrived and the inbox has room.
 
         Args:
             credit: the credit that the link has; below 0 if the broker sent more than it was asked for.

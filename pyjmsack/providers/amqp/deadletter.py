@@ -88,15 +88,17 @@ class DeadLetters:
             return False
         why = None
         if is_dead_letter_queue(receiver.info.destination, self._queue.name):
-            why = "this is the dead-letter queue itself"
+            why = "the message is already in the dead-letter queue"
         elif not self._copies or inbound.persistent:
             return False
         elif isinstance(inbound, Oversize):
-            why = "it is too large to be copied to the dead-letter queue, and rejecting would discard it"
+            why = "it is too large to be copied to the dead-letter queue, and the broker would discard it"
         elif isinstance(inbound, SpooledInbound) and inbound.has_footer:
-            why = "it is large and has a footer, which cannot be copied, and rejecting would discard it"
+            why = "it is large and has a footer, which cannot be copied, and the broker would discard it"
         if why is not None:
-            log.error("a message of %s waits for the end of this consumer: %s", receiver.info.destination.name, why)
+            log.error(
+                "a message of %s stays unacknowledged until its consumer ends: %s", receiver.info.destination.name, why
+            )
             receiver.aside.add(receiver.stop)
             return True
         if self._sender is None or self._sender.closed is not None:
@@ -137,14 +139,19 @@ class DeadLetters:
 
     def _settle(self, receiver: AmqpReceiver, inbound: AmqpInbound, error: BaseException | None) -> None:
         if error is not None:
-            log.error("a message of %s cannot be dead-lettered: %s", receiver.info.destination.name, error)
+            log.error(
+                "a message of %s cannot be copied to the dead-letter queue and is delivered again: %s",
+                receiver.info.destination.name,
+                error,
+            )
         receiver.settle(inbound, Outcome.ACCEPTED if error is None else Outcome.MODIFIED_FAILED)
         receiver.copied()
 
     def afterwards(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
         """Call ``then`` when no message of the receivers that ``concerns`` selects is being copied.
 
-        The caller ends these receivers in ``then``. If a link ended earlier, the broker would take the original back.
+        The caller ends these receivers in ``then``. If a link ended earlier, the original message would go back to its
+        queue although it was copied.
         """
         if any(map(concerns, self._under_way.values())):
             self._waiting.append((concerns, then))

@@ -66,12 +66,12 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
         announced: the properties of its Open frame. ActiveMQ Classic announces its prefixes there. Without the prefix
             for topics, it would take the name of a topic for the name of a queue.
         queue_prefix: the user's prefix for queues, which follows the broker's prefix (``jms.queuePrefix``).
-        topic_prefix: the user's prefix for topics, likewise (``jms.topicPrefix``).
+        topic_prefix: the user's prefix for topics, which follows the broker's prefix (``jms.topicPrefix``).
     """
     classic = broker.startswith("classic-")
     own_queues = str(announced.get("queue-prefix", "queue://" if classic else ""))
     own_topics = str(announced.get("topic-prefix", "topic://" if classic else ""))
-    # modified(undeliverable-here) sends to the dead-letter queue there, as rejected says more plainly
+    # Classic moves a message with either outcome to the dead-letter queue, and REJECTED says so more plainly
     refusal = Outcome.REJECTED if classic else Outcome.MODIFIED_FAILED_UNDELIVERABLE
     dead_letters = "ActiveMQ.DLQ" if classic else "DLQ"
     queues, topics = own_queues + queue_prefix, own_topics + topic_prefix

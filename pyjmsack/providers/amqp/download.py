@@ -1,4 +1,4 @@
-"""Receives a large bytes message in pieces: its bytes go to a file, and it is handed out when all are there (S168).
+"""Receives a large bytes message in pieces, which go to a file. The message is handed out when it is complete (S168).
 
 The message is complete before the caller gets it. So acknowledgement, failover and the guard against duplicates treat
 it like any other message. The loop does a small piece of work for each transfer, and never works on the whole message.
@@ -72,7 +72,7 @@ class SpooledInbound(AmqpInbound):
         Returns ``None`` if the file cannot be read. Then the message may come twice, but is never skipped by mistake.
         """
         if self._identity is None:
-            with suppress(OSError, MessageFormatException):  # to_message() will say so
+            with suppress(OSError, MessageFormatException):  # to_message() raises an error for the caller
                 self._identity = self._identify(self._decode())
         return self._identity
 
@@ -140,7 +140,7 @@ class Download:
 
     @property
     def failure(self) -> JMSException | None:
-        """The error because of which the message cannot be written to its file; ``None`` if there is none."""
+        """The error with which writing the message to its file failed; ``None`` if there is none."""
         return self._spool.error
 
     @property

@@ -1,4 +1,5 @@
-"""Keeps the drains of one receiving link: who waits for them, when they are repeated or overdue (AMQP 1.0 2.6.7)."""
+"""Keeps the drains of one receiving link: which callers wait for them, and when a drain is repeated or overdue (AMQP
+1.0 2.6.7)."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ _REPEAT, _REPEAT_AT_MOST = 0.05, 1.0
 The first time is short, because a caller that waits for the drain is not given the messages that arrive meanwhile."""
 
 _LATE_ANSWERS, _LATE_ANSWER_PAUSE = 2, 0.005
-"""The number of empty drain answers that are not believed after a message ended the drain before, because they may be
-late answers to that drain; and the seconds to wait before the drain is repeated. The link has no credit during this
-wait, so a late answer from Artemis changes nothing. Without this, about 1 in 150 drains with one credit on a filled
-queue had a wrong result."""
+"""The first value is the number of empty answers that are doubted after a message ended the previous drain, because
+they may be late answers to that drain. The second value is the time in seconds before a doubted drain is sent again.
+The link has no credit during this time, so a late answer from Artemis changes nothing. Without this pause, about 1 in
+150 drains with one credit on a filled queue had a wrong result."""
 
 
 class Drains:
@@ -29,7 +30,7 @@ class Drains:
         connector: has the timers.
         timeout: seconds a drain may stay unanswered (``amqp.drainTimeout``); ``None`` = any time.
         repeat: called when a drain without an answer has to be sent again.
-        ask_again: called when a drain has to be asked for again, with its credit, because its answer was not believed.
+        ask_again: called when a drain has to be sent again, with its credit, because its answer was doubted.
         overdue: called when a drain was not over in time.
     """
 
@@ -48,13 +49,13 @@ class Drains:
         self._ask_again = ask_again
         self._overdue = overdue
         self.waiting: list[Completion[None]] = []
-        """The callers that wait for the end of the drain under way. If there is none, no drain is under way."""
+        """The callers that wait for the end of the drain under way. The list is empty if no drain is under way."""
         self.credit = 0
         """The credit with which the drain began."""
         self.arrived = False
         """Whether a message arrived during the drain."""
         self.pausing = False
-        """Whether the link has no credit for a moment, because an answer was not believed."""
+        """Whether the link has no credit for a moment, because an answer was doubted."""
         self._answers_owed = 0
         """The number of late answers that may still come, because a message ended a drain before its answer came."""
         self._delay = _REPEAT
@@ -63,12 +64,13 @@ class Drains:
         self._postponed: list[Completion[None]] = []
         """Drains that begin when no message of this link waits for the disk any more."""
         self.flow_postponed = False
-        """True if a Flow frame came meanwhile; it is handled when no message waits for the disk any more."""
+        """True if a Flow frame came while a message waited for the disk. The frame is handled when no message waits for
+        the disk any more."""
 
     # -- beginning ----------------------------------------------------------------------------------------------
 
     def begin(self, credit: int) -> None:
-        """Begin to wait for the answer to a drain of so much credit."""
+        """Begin to wait for the answer to a drain of this credit."""
         self.credit = credit
         self.arrived = False
         self._limit()
@@ -99,7 +101,7 @@ class Drains:
     # -- the answer ---------------------------------------------------------------------------------------------
 
     def doubt_answer(self) -> bool:
-        """Decide whether to doubt the answer that came, because it may belong to the drain before.
+        """Decide whether to doubt the answer that came, because it may belong to the previous drain.
 
         A drain is over when no credit is left (AMQP 1.0 2.6.7). So a message that takes the last credit ends the drain
         before Artemis has written its answer. This late answer then takes the credit that is granted next.
@@ -121,7 +123,7 @@ class Drains:
         self._delay = _REPEAT
 
     def repeated(self) -> None:
-        """Note that the drain was sent again. It is repeated after longer and longer times."""
+        """Note that the drain was sent again. The time until the next repetition doubles, up to a limit."""
         self._delay = min(2 * self._delay, _REPEAT_AT_MOST)
         self._restart_timer(self._delay, self._repeat)
 

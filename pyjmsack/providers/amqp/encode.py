@@ -101,7 +101,7 @@ def streamed(head: bytes, source: BodySource) -> StreamedPayload:
         MessageFormatException: the body is too large for one data section.
     """
     if source.length > _LARGEST_SECTION:
-        raise MessageFormatException(f"body: {source.length:,} bytes; AMQP has room for {_LARGEST_SECTION:,}")
+        raise MessageFormatException(f"the body has {source.length:,} bytes; expected at most {_LARGEST_SECTION:,}")
     return StreamedPayload(head, _SIZED_HEAD(b"\x00\x53\x75\xb0", source.length), source, empty=_DATA8_HEADS[0])
 
 
@@ -117,11 +117,11 @@ def _header(persistent: bool, priority: int, ttl: int) -> bytes:
 def _annotations(message: Message, kind: int, reply_to: Destination | None) -> bytes:
     destination = message._destination
     if kind == 0 and message._body is not None:
-        kind = -1  # a foreign body on a plain message: without the mark the body decides (S166)
+        kind = -1  # a plain message with a body: without the annotation, receivers look at the body (S166)
     to_kind = -1 if destination is None else destination.jms_type
     reply_kind = -1 if reply_to is None else reply_to.jms_type
     delivery_time = message._delivery_time
-    if delivery_time > message._timestamp:  # else it is no delayed delivery, only the JMS header (S157)
+    if delivery_time > message._timestamp:  # a delayed delivery (S157)
         return _build_annotations(kind, to_kind, reply_kind, delivery_time)
     return _marks(kind, to_kind, reply_kind)
 
@@ -231,7 +231,7 @@ def _object_body(message: ObjectMessage) -> tuple[bytes, bytes]:
     body = message._body
     if isinstance(body, SerializedObject):
         return _data_section(body)
-    # Qpid JMS cannot read a binary as an object, only an array of byte; within a list or map it is the other way round
+    # Qpid JMS reads bytes as an object only from an array of byte, and bytes in a list or map only from a binary
     return b"\x00\x53\x77", _value(ByteArray(body) if type(body) is bytes else body)
 
 
@@ -242,7 +242,7 @@ def _text_body(message: Message) -> tuple[bytes, bytes]:
     try:
         raw = text.encode()
     except UnicodeEncodeError as error:
-        raise MessageFormatException(f"body is not Unicode at character {error.start}: {error.reason}") from error
+        raise MessageFormatException(f"the body is not Unicode at character {error.start}: {error.reason}") from error
     size = len(raw)
     return (_TEXT8_HEADS[size] if size < 256 else _SIZED_HEAD(b"\x00\x53\x77\xb1", size)), raw
 

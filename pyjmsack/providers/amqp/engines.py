@@ -227,7 +227,7 @@ class SessionEnd(Protocol):
             max_message_size: bytes of the largest message that is kept; ``None`` = any.
             overdraft: the number of messages that the peer may send without credit before the connection ends;
                 ``None`` = any number.
-            pieces_over: a message with more bytes than this is offered to the owner in pieces; ``None`` = none is.
+            pieces_over: a message with more bytes than this is offered to the owner in pieces; ``None`` = never.
         """
         ...
 
@@ -257,8 +257,8 @@ class EngineOptions:
 
 
 class AmqpEngine(ABC):
-    """What both engines share of one AMQP connection without a socket: ``spi.engine.Engine``, the SASL login, and how
-    a connection fails or is aborted.
+    """The base class of both engines: one AMQP connection without a socket. It implements ``spi.engine.Engine``, the
+    SASL login, and the failure and the abort of a connection.
 
     Args:
         listener: gets the events of the connection.

@@ -54,7 +54,7 @@ def connection_error(error: Error | None, what: str) -> JMSException:
 
 
 def transport_error(error: Error | None) -> ConnectionLostException:
-    """Return the exception for a connection that the engine gave up. It counts as lost for any reason."""
+    """Return the exception for a connection that the engine gave up. The connection counts as lost for any reason."""
     text = "the AMQP connection failed"
     if error is None:
         return ConnectionLostException(f"{text}: the peer sent bytes that are no AMQP 1.0 frame")
@@ -67,7 +67,7 @@ def link_error(error: Error | None, what: str, *, selector: str | None = None) -
     If the link has a selector, an invalid field can only be the selector.
     """
     if error is not None and selector and error.condition == "amqp:invalid-field":
-        text = f"{what}: selector {selector!r} refused ({error.description})"
+        text = f"{what}: the broker refused the selector {selector!r} ({error.description})"
         return InvalidSelectorException(text, error_code=error.condition)
     return _exception(error, what, JMSException)
 

@@ -94,7 +94,7 @@ class AmqpInbound(sections.Sections):
         """The number of earlier deliveries, as the broker counts (S110); 0 if the message cannot be decoded."""
         try:
             self._decode()
-        except MessageFormatException:  # to_message() will say so
+        except MessageFormatException:  # to_message() raises an error for the caller
             return 0
         return self._header.delivery_count
 
@@ -108,7 +108,7 @@ class AmqpInbound(sections.Sections):
         """The priority, 0 to 9; 4 if it cannot be decoded. Only the header is read, because this runs on the loop."""
         try:
             return sections.read_header(self.payload).priority
-        except MessageFormatException:  # to_message() will say so
+        except MessageFormatException:  # to_message() raises an error for the caller
             return 4
 
     @property
@@ -129,7 +129,7 @@ class AmqpInbound(sections.Sections):
         """Whether the message survives a restart of the broker; False if the message cannot be decoded."""
         try:
             self._decode()
-        except MessageFormatException:  # to_message() will say so
+        except MessageFormatException:  # to_message() raises an error for the caller
             return False
         return self._header.durable
 
@@ -141,7 +141,7 @@ class AmqpInbound(sections.Sections):
         """
         try:
             return 0 < self.expiration_ms <= now_ms and not self._was_moved()
-        except MessageFormatException:  # to_message() will say so
+        except MessageFormatException:  # to_message() raises an error for the caller
             return False
 
     def _was_moved(self) -> bool:
@@ -218,7 +218,7 @@ class AmqpInbound(sections.Sections):
         if self._identity is None:
             try:
                 fields = self._fields or self._decode()
-            except MessageFormatException:  # to_message() will say so
+            except MessageFormatException:  # to_message() raises an error for the caller
                 return None
             if fields[sections.MESSAGE_ID] is None:
                 return None
@@ -230,7 +230,7 @@ class AmqpInbound(sections.Sections):
         """Return ``None``, because a broker does not tell its own number of a message over AMQP."""
 
     def original_destination(self) -> None:
-        """Return ``None``: Artemis names the first destination in an annotation, and Classic keeps the address."""
+        """Return ``None``, because Artemis names the first destination in an annotation, and Classic in the address."""
 
     def load_header(self, slot: str) -> Any:
         """Return the value of one header field of ``Message``. ``slot`` is the name of its attribute."""
@@ -303,8 +303,8 @@ def _has_name(address: str) -> bool:
 def _make_destination(address: str, mark: int | None, consumer: Destination | None) -> Destination:
     """Return the destination for an address.
 
-    Its kind, such as queue or topic, comes from the annotation ``mark``. Without it, the kind comes from a prefix of
-    ActiveMQ Classic, or from the destination of the consumer.
+    Its kind, such as queue or topic, comes from the annotation ``mark``. Without the annotation, it comes from a prefix
+    of ActiveMQ Classic, or from the destination of the consumer.
     """
     kind = None if mark is None else _KINDS.get(mark)
     for prefix, prefixed in _PREFIXES.items():

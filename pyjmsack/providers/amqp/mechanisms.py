@@ -54,12 +54,14 @@ class Mechanism:
         """
         if self._challenged == self.challenges:
             number = ("none", "one", "two")[self.challenges]
-            raise JMSSecurityException(f"unexpected SASL challenge from the broker, because {self.name} has {number}")
+            raise JMSSecurityException(
+                f"unexpected SASL challenge from the broker, because the mechanism {self.name} has {number}"
+            )
         self._challenged += 1
         return self._answer(challenge)
 
     def _answer(self, challenge: bytes) -> bytes:
-        """Answer a challenge. It is not called for more challenges than the mechanism has."""
+        """Answer a challenge. This method is called at most :attr:`challenges` times."""
         raise NotImplementedError
 
     def succeed(self, data: bytes) -> None:
@@ -125,15 +127,15 @@ class Scram(Mechanism):
     challenges = 2
 
     def __init__(self, name: str, username: str, password: str, nonce: str | None = None) -> None:
-        from scramp import ScramClient, ScramException  # type: ignore[import-untyped]  # it has no type hints
-        from scramp.core import saslprep  # type: ignore[import-untyped]  # as above
+        from scramp import ScramClient, ScramException  # type: ignore[import-untyped]  # scramp has no type hints
+        from scramp.core import saslprep  # type: ignore[import-untyped]  # scramp has no type hints
 
         super().__init__(name)
         self._error = ScramException
         try:
             if not username:
                 raise ScramException("the user name is empty")
-            for text in (username, password):  # scramp before 1.5, the last for Python 3.10, looks when it is too late
+            for text in (username, password):  # scramp before 1.5 checks too late, and newer ones need Python 3.11
                 saslprep(text)
             self._client = ScramClient([name], username, password, c_nonce=nonce)
         except ScramException as error:

@@ -1,4 +1,4 @@
-"""A message over ``jms.maxMessageSize``: its bytes are dropped as they arrive, and it alone is refused (S166).
+"""A message over ``jms.maxMessageSize``: its bytes are dropped as they arrive, and only this message is refused (S166).
 
 The option is in ``uri/connection.py``, and ``engine/link.py`` counts the bytes.
 """
@@ -23,7 +23,8 @@ class Oversize(AmqpInbound):
     __slots__ = ("_size", "limit")
 
     def __init__(self, start: bytes, size: int, limit: int) -> None:
-        """Keep ``start``, the first bytes of the message. Their header says whether it is persistent (3.2)."""
+        """Keep ``start``, the first bytes of the message. They contain the header, which says whether it is persistent
+        (3.2)."""
         super().__init__(start)
         self._size = size
         self.limit = limit
@@ -49,4 +50,6 @@ class Oversize(AmqpInbound):
         Raises:
             MessageFormatException: always; the text names the size and the limit.
         """
-        raise MessageFormatException(f"it has {self._size:,} bytes, and jms.maxMessageSize allows {self.limit:,}")
+        raise MessageFormatException(
+            f"the message has {self._size:,} bytes, and jms.maxMessageSize allows {self.limit:,}"
+        )

@@ -101,7 +101,7 @@ class DataSections:
                 size = 1
                 self._begun += data[place : place + 1]
                 self._look(self._position + 1)
-            else:  # a hostile message has thousands of sections, so no byte of their heads is looked at alone
+            else:  # take the whole head at once, because a hostile message has thousands of sections
                 size = len(head[0])
                 width, is_footer = _KINDS[(head.lastindex or 1) - 1]
                 self._begin(head[0], width, self._position + size, is_footer)

@@ -65,7 +65,7 @@ class ProtonSession:
         pieces_over: int | None = None,
     ) -> ProtonReceiver:
         """Attach a link on which this client receives messages. proton has no limit for messages without credit."""
-        assert self._session is not None  # as above
+        assert self._session is not None  # the provider attaches nothing to a session that is over
         link = self._session.receiver(attach.link_name)
         return self._with(ProtonReceiver(self._engine, link, attach, owner, max_message_size, pieces_over))
 
@@ -201,7 +201,7 @@ class ProtonSender(ProtonLink):
             self._unsettled[tag] = context
 
     def stream(self, context: Any, wants: Callable[[], None], *, state: bytes = b"", settled: bool = False) -> Gathered:
-        """Begin a message that is written in pieces. It is gathered in memory."""
+        """Begin a message that is written in pieces. The pieces are gathered in memory."""
         return Gathered(partial(self.send, context=context, state=state, settled=settled), wants)
 
     def drained(self) -> None:
@@ -262,7 +262,7 @@ class ProtonReceiver(ProtonLink):
 
     Args:
         max_message_size: bytes of the largest message that is kept; ``None`` = any.
-        pieces_over: a message with more bytes than this is offered to the owner in pieces; ``None`` = none is.
+        pieces_over: a message with more bytes than this is offered to the owner in pieces; ``None`` = never.
     """
 
     def __init__(
@@ -346,7 +346,7 @@ class ProtonReceiver(ProtonLink):
             self.owner.on_piece(piece, True, False, False)
         elif over is not None and not assembly.offered and assembly.size + len(piece) > over:
             assembly.offered = True
-            start = assembly.kept() + piece  # before a limit drops anything of it
+            start = assembly.kept() + piece  # taken before the limit drops a part of the message
             assembly.add(piece, settled=False)
             self.owner.on_beginning(assembly.delivery_id, start)
         else:

@@ -31,7 +31,7 @@ __all__ = ["ProtonEngine"]
 
 log = logging.getLogger("pyjmsack.amqp")
 
-Happening: TypeAlias = Any  # an Event; for proton its link and delivery are Optional in each kind of event
+Happening: TypeAlias = Any  # an Event; its link and delivery are typed as Optional for every kind of event
 _BURST = 1 << 16
 """The most bytes that are taken from proton at once."""
 MOST_UNASKED = 100
@@ -79,7 +79,7 @@ class ProtonEngine(AmqpEngine):
         properties: object = connection.remote_properties
         try:
             offered = tuple(str(name) for name in connection.remote_offered_capabilities or ())
-        except UNREADABLE:  # what cannot be read offers nothing
+        except UNREADABLE:  # an unreadable field offers nothing
             offered = ()
         return Open(
             container_id=connection.remote_container or "",
@@ -197,7 +197,7 @@ class ProtonEngine(AmqpEngine):
         try:
             size = min(self._transport.pending(), _BURST)
             data = bytes(self._transport.peek(size) or b"") if size > 0 else b""
-        except ProtonException as error:  # pragma: no cover - it says so by an event as well
+        except ProtonException as error:  # pragma: no cover - proton reports it by an event as well
             log.debug("peek: %s", error)
             return b""
         if data:

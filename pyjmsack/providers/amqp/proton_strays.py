@@ -26,9 +26,9 @@ class Strays:
     def __init__(self, channel_max: int) -> None:
         self._channel_max = channel_max
         self._left = len(b"AMQP\x00\x01\x00\x00")
-        """The bytes that belong to the present frame, or to the protocol header, and have not come."""
+        """The number of bytes of the present frame, or of the protocol header, that have not arrived."""
         self._held = b""
-        """The beginning of a frame of which too little has come to know what it is."""
+        """The beginning of a frame, while too few bytes have arrived to know whether the frame is a Flow."""
 
     def without(self, data: bytes) -> bytes:
         """Return the bytes without the Flow frames on channels that cannot exist. If a frame is incomplete, the next

@@ -177,5 +177,5 @@ def put_state(encoded: bytes, delivery: Delivery) -> None:
 def with_desired_capabilities(attach_frame: bytes, names: tuple[str, ...]) -> bytes:
     """Return an Attach frame with desired capabilities added (2.7.3), because proton cannot write them."""
     attach, _ = decode(attach_frame, attach_frame[4] * 4, len(attach_frame))
-    assert isinstance(attach, Attach)  # nothing else is asked of proton meanwhile
+    assert isinstance(attach, Attach)  # proton wrote only this frame
     return frame(int.from_bytes(attach_frame[6:8], "big"), encode(replace(attach, desired_capabilities=names)))

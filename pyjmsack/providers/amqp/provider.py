@@ -69,7 +69,11 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         amqp = self._url.amqp
         if not amqp.sasl_layer and info.username is not None:
             self._opening = None
-            done.fail(JMSSecurityException("amqp.saslLayer=false leaves no way to send the user name that was given"))
+            done.fail(
+                JMSSecurityException(
+                    "amqp.saslLayer=false switches the login off, so the user name that was given cannot be sent"
+                )
+            )
             return
         unfit = unfit_open(info.client_id, hostname_of(self._url))
         if unfit is not None:
@@ -312,7 +316,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             return
         session_id = 0 if isinstance(link, AmqpTemporary) else link.info.session_id
         session = self._resources.sessions.get(session_id)
-        if session is not None:  # it stays the session's until the peer answers: a lost connection must end the wait
+        if session is not None:
+            # the link stays in the session until the peer answers, so that a lost connection ends the wait
             done.add_callback(lambda _: session.links.pop(link.info.id, None))
         link.close(done)
 
@@ -363,13 +368,13 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         if not self._fits(f"durable subscription {name!r}", done, link_name=durable_link_name(name, explicit)):
             return
         link = AmqpLookup(self._the_engine, session.end, name, explicit_client_id=explicit, delete=delete)
-        number = -next(self._lookups)  # links of the core have positive ones
+        number = -next(self._lookups)  # links of the core have positive numbers
         session.links[number] = link
         done.add_callback(lambda _: session.links.pop(number, None))
         link.run(done)
 
     def _usable(self, done: Completion[Any]) -> bool:
-        error = IllegalStateException("not connected") if self._engine is None else self._engine.failed
+        error = IllegalStateException("the connection is not open") if self._engine is None else self._engine.failed
         if error is not None:
             done.fail(error)
         return error is None
@@ -387,7 +392,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             return session.closed
         if self._engine is not None and self._engine.failed is not None:
             return self._engine.failed
-        return IllegalStateException("it is closed")
+        return IllegalStateException("the session, producer or consumer is closed")
 
     # -- flow and messages --------------------------------------------------------------------------------------
 
@@ -437,7 +442,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         withdrawn.succeed(sender is not None and sender.withdraw(outbound))
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Send the outcome of a message, unless it came over an earlier connection or its link has ended (S95, S96)."""
+        """Send the outcome of a message, unless its connection or link has ended (S95, S96)."""
         receiver = self._resources.receivers.get(inbound.consumer_id)
         if receiver is None or inbound.generation != self.generation:
             return
@@ -446,7 +451,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         if session is not None:
             try:
                 template = session.ack_state()
-            except JMSException:  # the transaction is lost: the message goes back when it ends (S79, S87)
+            except JMSException:  # the transaction is lost, so the message goes back to the queue at its end (S79, S87)
                 session.orphans.append((receiver, cast(AmqpInbound, inbound)))
                 return
         delivery, wanted = cast(AmqpInbound, inbound), self._dialect.outcome(outcome)

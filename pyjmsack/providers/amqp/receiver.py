@@ -98,7 +98,7 @@ class AmqpReceiver(AmqpLink):
         address: the name of the queue or topic in this broker's dialect.
         explicit_client_id: whether the user chose the client id, so that subscriptions belong to it (S143).
         generation: the number of the connection, which is noted on every message (S96).
-        kept_whole: whether this broker never encodes a message anew, which is noted on every message as well (S105).
+        kept_whole: whether this broker delivers a message with the same bytes each time, noted on every message (S105).
         dirty: the list of the receivers that got a message in the current burst; the receiver adds itself to this list.
         max_size: bytes of the largest message that is kept (``jms.maxMessageSize``).
         drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
@@ -187,7 +187,7 @@ class AmqpReceiver(AmqpLink):
     def _look_again(self) -> None:
         """Grant the whole prefetch window as soon as the broker cannot send anything for the lost connection any more.
 
-        Until then, look again later.
+        Until then, check again later.
         """
         if left := self.caution.time_left():
             self._caution_timer = self._connector.call_later(left, self._look_again)
@@ -199,10 +199,10 @@ class AmqpReceiver(AmqpLink):
     def pull(self) -> None:
         """Grant credit for one message, unless there is credit already (S50)."""
         if self._drains.waiting:
-            self._credit.pulling = True  # granted when the drain is over
+            self._credit.pulling = True  # the credit is granted when the drain is over
         elif not self._credit.stopped and (credit := self._link.credit) <= 0:
             self._credit.pulling = True
-            if not self.aside.busy:  # otherwise granted when a copy is confirmed
+            if not self.aside.busy:  # otherwise copied() grants the credit
                 self._link.grant(1 - credit)
 
     def copied(self) -> None:
@@ -239,7 +239,7 @@ class AmqpReceiver(AmqpLink):
         self._drains.waiting.append(done)
         if len(self._drains.waiting) == 1:
             self._credit.pulling = False
-            self._engine.barrier()  # credit just granted goes out first: Artemis delivers on that, then sees the drain
+            self._engine.barrier()  # a grant goes out before the drain, so that Artemis delivers first
             self._link.start_drain(0 if credit else 1 - self._link.credit)
             self._drains.begin(credit or 1)
 
@@ -256,7 +256,7 @@ class AmqpReceiver(AmqpLink):
         super().on_remote_open()
 
     def on_flow(self) -> None:
-        """Handle a Flow frame: the broker took credit without a message, to answer this drain or the drain before."""
+        """Handle a Flow frame: the broker took credit without a message, to answer this drain or the previous drain."""
         if self._arrivals:
             self._drains.flow_postponed = True
         elif self._link.credit > 0 or self._drains.pausing:
@@ -273,7 +273,7 @@ class AmqpReceiver(AmqpLink):
             self._top_up()
 
     def _ask_again(self) -> None:
-        """Drain once more, in two frames, because Artemis then delivers on the credit before it sees the drain."""
+        """Drain once more, in two frames: Artemis delivers messages for the credit before it sees the drain."""
         self._drains.asked_again()
         self._link.grant(self._drains.credit)
         self._engine.barrier()
@@ -300,13 +300,13 @@ class AmqpReceiver(AmqpLink):
 
     def _drain_overdue(self) -> None:
         what = "the file of a large message was not written" if self._arrivals else "a drain was not answered"
-        text = f"{self._what}: {what} within amqp.drainTimeout ({self._drains.timeout:g} s); it is closed"
+        text = f"{self._what}: {what} within amqp.drainTimeout ({self._drains.timeout:g} s), so the consumer is closed"
         self._give_up(RequestTimedOutException(text))
 
     def _give_up(self, error: JMSException) -> None:
         """Close the link, because the broker broke the protocol, or a drain or the file of a large message failed."""
         self.closed = error
-        self.aside.cancel()  # the consumer gets one error
+        self.aside.cancel()  # so that the consumer gets only one error
         self._part()
         self._engine.flush()
         self._sink.detached(error)

@@ -144,7 +144,7 @@ class SaslClient:
         frame = _frame(code, fields)
         if len(frame) > SASL_LIMIT:
             raise JMSSecurityException(
-                f"the login needs a SASL frame of {len(frame):,} bytes, and brokers take {SASL_LIMIT:,}; use a shorter"
+                f"the login needs a SASL frame of {len(frame):,} bytes; expected at most {SASL_LIMIT:,}; use a shorter"
                 " user name, password or token"
             )
         self.output += frame

@@ -98,9 +98,9 @@ _ABSENT = tuple([None] * (len(_PROPERTY_TYPES) - count) for count in range(len(_
 _U32 = Struct(">I").unpack_from
 _I64 = Struct(">q").unpack_from
 
-# how wide the size behind a type code is, where there is one (1.2); 0 = leave it to skip()
+# the number of bytes of the size field behind a type code (1.2); 0 = there is none, so skip() finds the end
 _SIZE_WIDTHS = bytes((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 1, 4, 1, 4)[code >> 4] for code in range(256))
-# how long type code, size and number of elements are together, where there is a size
+# the number of bytes of type code, size and number of elements together, for types with a size
 _HEAD_LENGTHS = bytes((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 5, 3, 9, 3, 9)[code >> 4] for code in range(256))
 
 _CACHED_SECTION = 256
@@ -171,7 +171,7 @@ class Sections:
                 code, start = _long_descriptor(data, position, end)
             if (code <= last and not (code == last and code in _REPEATABLE)) or DATA <= last < code < FOOTER:
                 error = malformed(f"{NAMES[code]} section: out of order, expected the order of 3.2", position)
-                # a header begins a message: the one before it may have no body, so that the transfer is damaged
+                # a header begins another message, even if the first message has no body
                 raise NotOneMessageError(str(error)) if last >= DATA or code == HEADER else error
             position = _section_end(data, start, end, code)
             last = code
@@ -213,7 +213,7 @@ def _section_end(data: bytes, start: int, end: int, code: int) -> int:
 def _long_descriptor(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Return the code of a section and the position of its value, if its descriptor is not in the shortest form."""
     if data[position] != 0:
-        raise malformed("section expected", position)
+        raise malformed("expected the beginning of a section", position)
     descriptor, start = decode_value(data, position + 1, end)
     code: Any = None
     if isinstance(descriptor, Symbol):
@@ -314,7 +314,7 @@ def _read_list(data: bytes, start: int, end: int, types: _Types, section: str) -
 def _check_types(values: list[Any], types: _Types, section: str, start: int) -> None:
     for index, value in enumerate(values):
         if type(value) not in types[index]:
-            raise malformed(f"{section} section: field {index} is a {type(value).__name__}", start)
+            raise malformed(f"{section} section: field {index} has the wrong type {type(value).__name__}", start)
 
 
 def read_properties(data: bytes, span: Span | None) -> list[Any]:
@@ -349,10 +349,10 @@ def read_properties(data: bytes, span: Span | None) -> list[Any]:
 def _read_fields(data: bytes, position: int, count: int, end: int) -> list[Any]:
     """Return ``count`` values that fill the bytes up to ``end``. The most frequent types are decoded here, to be fast.
 
-    The position may go beyond ``end`` meanwhile, because it is checked when all fields are read.
+    While the fields are read, the position may go beyond ``end``. It is checked after the last field.
     """
     if count > len(_PROPERTY_TYPES):
-        raise malformed(f"{count} fields", position)
+        raise malformed(f"{count} fields, expected at most {len(_PROPERTY_TYPES)}", position)
     values: list[Any] = []
     for _ in range(count):
         code = data[position]
@@ -414,6 +414,6 @@ def read_application_properties(data: bytes, span: Span | None) -> dict[str, Any
     for name in found:
         if type(name) is not str:
             raise MessageFormatException(
-                f"application-properties section: a name is a {type(name).__name__}, no string"
+                f"application-properties section: a name is a {type(name).__name__}, expected a string"
             )
     return as_jms_map(found)

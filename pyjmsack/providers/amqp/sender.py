@@ -102,7 +102,8 @@ class AmqpSender(AmqpLink):
     def _too_large(self, size: int) -> JMSException:
         """Return the error for a message over the broker's limit. The broker would close the link for it (2.7.3)."""
         return ResourceAllocationException(
-            f"{self._what}: the message has {size:,} bytes, and this broker takes {self._largest:,} (max-message-size)",
+            f"{self._what}: the message has {size:,} bytes, and this broker accepts {self._largest:,}"
+            " (max-message-size)",
             error_code="amqp:link:message-size-exceeded",
         )
 
@@ -110,13 +111,13 @@ class AmqpSender(AmqpLink):
         """Take back a send. Return True if the message was not sent completely and never will be."""
         if self._upload is not None and self._upload.outbound is outbound:
             self._stop_upload()
-            outbound.done(SendTimedOutException("withdrawn while its body was being sent"))
+            outbound.done(SendTimedOutException("the send was withdrawn while its body was being sent"))
             self.on_flow()
             return True
         if outbound not in self._backlog:
             return False
         del self._backlog[outbound]
-        outbound.done(SendTimedOutException("withdrawn, because the broker gave no credit"))
+        outbound.done(SendTimedOutException("the send was withdrawn, because the broker gave no credit"))
         return True
 
     def _stop_upload(self) -> None:
@@ -127,8 +128,8 @@ class AmqpSender(AmqpLink):
         upload.stop()
         if upload.begun and not self._takes_back:
             self.closed = JMSException(
-                f"{self._what} was closed, because this broker takes no message from it after one that ended in its"
-                " middle; create another producer (S168)"
+                f"{self._what} was closed, because a message was taken back while it was being sent, and this broker"
+                " accepts no other message after that; create another producer (S168)"
             )
             self._closing = Completion()
             self._closing.add_callback(lambda _: self._tell_closed(self.closed or JMSException(self._what)))
@@ -145,14 +146,16 @@ class AmqpSender(AmqpLink):
             waiting.insert(0, self._upload.outbound)
             self._stop_upload()
         for outbound in waiting:
-            outbound.done(TransactionRolledBackException("rolled back before it could be sent"))
+            outbound.done(
+                TransactionRolledBackException("the transaction was rolled back before this message was sent")
+            )
 
     def _transfer(self, outbound: Outbound) -> None:
         state = b""
         if outbound.transacted:
             try:
                 state = self._transactional_state()
-            except JMSException as error:  # the transaction is lost: the send would be stored outside it (S87)
+            except JMSException as error:  # the broker would store the message outside the lost transaction (S87)
                 outbound.done(error)
                 return
         payload = outbound.payload
@@ -172,7 +175,7 @@ class AmqpSender(AmqpLink):
         Args:
             error: the error because of which the body cannot be read; ``None`` = the last piece was written.
         """
-        assert self._upload is not None  # it tells of its end once
+        assert self._upload is not None  # an upload reports its end only once
         outbound = self._upload.outbound
         if error is not None:
             self._stop_upload()
@@ -219,7 +222,7 @@ class AmqpSender(AmqpLink):
         upload, self._upload = self._upload, None
         if upload is not None:
             upload.forget()
-            if upload.outbound not in pending:  # nothing of it has left
+            if upload.outbound not in pending:  # no part of this message was sent
                 pending.append(upload.outbound)
         for outbound in pending:
             outbound.done(error)

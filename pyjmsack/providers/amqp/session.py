@@ -125,7 +125,7 @@ class AmqpSession:
         orphans, self.orphans = self.orphans, []
         for receiver, inbound in orphans:
             receiver.settle(inbound, Outcome.MODIFIED_FAILED)
-        if orphans and not fail:  # its sends must not take effect without its receipts (S75)
+        if orphans and not fail:  # the sends must not take effect without the received messages (S75)
             undone: Completion[None] = Completion()
             lost = TransactionRolledBackException("messages were received while no transaction was open")
             undone.add_callback(lambda _: done.fail(lost))
@@ -150,7 +150,7 @@ class AmqpSession:
     def on_remote_open(self) -> None:
         """Handle the broker's answer to our Begin frame."""
         self._begun = True
-        if self._closing is not None:  # the caller that asked for the link has given up
+        if self._closing is not None:  # the caller that asked for the session has given up
             self.end.end()
         elif self._opening is not None and self.coordinator is None:
             opening, self._opening = self._opening, None

@@ -65,13 +65,13 @@ def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSE
         except UnicodeEncodeError as cause:
             return error(f"{what}: the {kind} is not Unicode: {text[cause.start]!r} is half a character")
         if "\0" in text:
-            return error(f"{what}: the {kind} holds a NUL, which no name may")
+            return error(f"{what}: the {kind} contains a NUL, which is not allowed in a name")
     size = sum(sizes.values()) + ATTACH_BESIDES
     if not limit or size <= limit:
         return None
     longest = max(sizes, key=sizes.__getitem__)
     return _KINDS.get(longest, JMSException)(
-        f"{what} cannot be attached: the frame would have about {size:,} bytes, and this broker takes {limit:,}; the"
+        f"{what} cannot be attached: the frame would have about {size:,} bytes, and this broker accepts {limit:,}; the"
         f" {longest} alone has {sizes[longest]:,}"
     )
 
@@ -83,10 +83,10 @@ def unfit_open(client_id: str, hostname: str) -> JMSException | None:
     except UnicodeEncodeError as cause:
         return InvalidClientIDException(f"client id or host name: {cause.object[cause.start]!r} is half a character")
     if "\0" in client_id or "\0" in hostname:
-        return InvalidClientIDException("client id or host name holds a NUL, which no name may")
+        return InvalidClientIDException("client id or host name contains a NUL, which is not allowed in a name")
     if size <= OPEN_LIMIT:
         return None
     return InvalidClientIDException(
-        f"client id and host name have {size:,} bytes, and at most {OPEN_LIMIT:,} can be sent: the frame with them"
-        " leaves before the broker has said how much it takes"
+        f"client id and host name have {size:,} bytes; expected at most {OPEN_LIMIT:,}, because the frame with them is"
+        " sent before the broker has said how large a frame may be"
     )

@@ -21,7 +21,7 @@ class Upload:
         reading: the reading of the body.
         flush: writes the bytes that wait to be sent.
         over: called once, but never from the constructor. Its argument is ``None`` when the last piece is written, or
-            the error if the body cannot be read. In this case, the caller must call :meth:`stop`.
+            the error if the body cannot be read. After an error, the caller must call :meth:`stop`.
     """
 
     def __init__(

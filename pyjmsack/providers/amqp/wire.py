@@ -61,7 +61,7 @@ def malformed(why: str, position: int) -> MessageFormatException:
 
 def _cut_short(position: int) -> MessageFormatException:
     """Return the error for a value that goes beyond the end of the enclosing value."""
-    return malformed("the value is longer than the room that its list, map or section has", position)
+    return malformed("the value goes beyond the end of its list, map or section", position)
 
 
 def decode_value(data: bytes, position: int, end: int | None = None, depth: int = 0) -> tuple[Any, int]:
@@ -175,14 +175,14 @@ def _text(raw: bytes, position: int) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise malformed("string is not UTF-8", position + error.start) from error
+        raise malformed("the string is not UTF-8", position + error.start) from error
 
 
 def _symbol(raw: bytes, position: int) -> Symbol:
     try:
         return Symbol(raw.decode("ascii"))
     except UnicodeDecodeError as error:
-        raise malformed("symbol is not ASCII", position + error.start) from error
+        raise malformed("the symbol is not ASCII", position + error.start) from error
 
 
 def _binary(raw: bytes, position: int) -> bytes:
@@ -196,7 +196,7 @@ def _char(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
     code = _U32(data, position)[0]
     if code > 0x10FFFF:
         raise malformed(f"char 0x{code:x} is not a Unicode code point", position)
-    # AMQP's char may lie beyond the 16 bits of Java's, hence past the check in Char's constructor
+    # a char of AMQP may need more than the 16 bits of Java, so the check in the constructor of Char is left out
     return str.__new__(Char, chr(code)), after
 
 
@@ -204,7 +204,7 @@ def _boolean(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int
     if position >= end:
         raise _cut_short(position)
     if data[position] > 1:
-        raise malformed("boolean is neither 0 nor 1", position)
+        raise malformed("the boolean is neither 0 nor 1", position)
     return data[position] == 1, position + 1
 
 
@@ -221,8 +221,8 @@ def _compound_head(data: bytes, position: int, end: int, wide: bool, depth: int)
 
 
 def _elements(data: bytes, position: int, count: int, end: int, depth: int) -> list[Any]:
-    if count > end - position:  # each takes a type code at least
-        raise malformed(f"{count} elements in {end - position} bytes", position)
+    if count > end - position:  # each element has at least a type code
+        raise malformed(f"{count} elements do not fit in {end - position} bytes", position)
     values = []
     for _ in range(count):
         value, position = decode_value(data, position, end, depth)
@@ -244,7 +244,7 @@ def _map(wide: bool) -> Reader:
     def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
         count, first, after = _compound_head(data, position, end, wide, depth)
         if count % 2:
-            raise malformed(f"map of {count} elements, expected pairs of a key and a value", position)
+            raise malformed(f"a map has {count} elements, expected pairs of a key and a value", position)
         values = _elements(data, first, count, after, depth + 1)
         try:
             return mapping(values[::2], values[1::2]), after
@@ -266,7 +266,7 @@ def _array(wide: bool) -> Reader:
             value, position = element(data, position, after, depth + 1)
             if position == start and count > MAX_EMPTY_ELEMENTS:
                 raise malformed(
-                    f"array of {count} elements that take no bytes; at most {MAX_EMPTY_ELEMENTS} are allowed", start
+                    f"an array has {count} elements without bytes; expected at most {MAX_EMPTY_ELEMENTS}", start
                 )
             values.append(value)
         if position != after:

@@ -52,7 +52,7 @@ def encode_string(text: str) -> bytes:
     try:
         raw = text.encode()
     except UnicodeEncodeError as error:
-        raise MessageFormatException(f"text is not Unicode at character {error.start}: {error.reason}") from error
+        raise MessageFormatException(f"the text is not Unicode at character {error.start}: {error.reason}") from error
     size = len(raw)
     return (_STRING_HEADS[size] if size < 256 else _TAGGED_UINT(0xB1, size)) + raw
 
@@ -104,7 +104,7 @@ def encode_value(value: Any, depth: int = 0) -> bytes:
         return _compound(0xC1, pairs)
     if isinstance(value, (list, tuple)):
         return _compound(0xC0, [encode_value(item, depth + 1) for item in value]) if value else b"\x45"
-    raise MessageFormatException(f"no AMQP type for a {type(value).__name__}")
+    raise MessageFormatException(f"AMQP has no type for a {type(value).__name__}")
 
 
 def encode_map(items: dict[str, Any], noun: str) -> bytes:
@@ -112,7 +112,7 @@ def encode_map(items: dict[str, Any], noun: str) -> bytes:
 
     Args:
         items: the names and values.
-        noun: what an item is called in an error text.
+        noun: the word for an item in an error text, such as ``property``.
 
     Raises:
         MessageFormatException: as in ``encode_value``; the text names the item.
@@ -131,7 +131,7 @@ def _compound(code: int, parts: list[bytes]) -> bytes:
     """Return a list (type code C0) or map (C1) of encoded elements. The code of the long form is higher by 16."""
     content = b"".join(parts)
     count = len(parts)
-    parts.clear()  # large ones would be a copy too many
+    parts.clear()  # frees the memory of the parts, which may be large
     if len(content) < 255 and count < 256:
         return _COMPOUND8(code, len(content) + 1, count) + content
     return _COMPOUND32(code + 0x10, len(content) + 4, count) + content

@@ -32,7 +32,7 @@ class _Unsigned(int):
 
     def __new__(cls, value: int) -> _Unsigned:
         if not 0 <= value < 1 << cls.bits:
-            raise MessageFormatException(f"{value} does not fit {cls.bits} bits, unsigned")
+            raise MessageFormatException(f"{value} does not fit in an unsigned integer of {cls.bits} bits")
         return super().__new__(cls, value)
 
 

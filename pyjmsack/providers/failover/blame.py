@@ -76,8 +76,8 @@ class Blame:
         return self._silent >= MOST_SILENT_LOSSES
 
     def unreachable(self, broker: BrokerUrl) -> None:
-        """Forget the silent losses if this is the broker of the last loss. A broker that accepts no connection at all
-        shows that the broker or the network causes the losses, and not the suspect."""
+        """Forget the losses without a reason, if this is the broker of the last loss. If a broker accepts no connection
+        at all, the broker or the network causes the losses, and not the suspect."""
         if broker == self._broker:
             self._silent = 0
 

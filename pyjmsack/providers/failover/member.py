@@ -55,7 +55,7 @@ class Member:
         self._discard = discard
         self._closed = closed
         self._ready: Callable[[BaseException | None], None] | None = None
-        """Set while the connection is being opened and everything is being restored."""
+        """Called when this member is ready or has failed; ``None`` before it is opened, and after the call."""
         self._dead = False
         self._restore: Restore | None = None
         self._steps: Iterator[Completion[Any]] = iter(())

@@ -41,7 +41,8 @@ WITHOUT_BROKER = {
     "rollback": Without.SUCCEEDS,
     "commit": Without.ROLLED_BACK,
 }
-"""The table of S90. ``browse`` is the drain of a browser. Sends are kept, and acknowledgements are dropped (S95)."""
+"""What happens to each kind of request without a broker (S90). ``browse`` is the drain of a browser. Sends are kept,
+and acknowledgements are dropped (S95)."""
 
 
 class Request:

@@ -265,7 +265,7 @@ class Transactions:
     # -- commits that wait --------------------------------------------------------------------------------------
 
     def wait(self, session: SessionRecord, commit: Callable[[], None]) -> bool:
-        """Return True if the commit has to wait for the end of the replay. ``commit`` is called after that."""
+        """Return True if the commit has to wait for the replay. ``commit`` is then called at the end of the replay."""
         replay = session.replay
         period = self._period or (_IDENTIFYING if self._identifies(session) else 0)
         if replay is None or replay.complete or (replay.missing and not period):

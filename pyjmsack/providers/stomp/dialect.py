@@ -55,7 +55,7 @@ class StompDialect:
     """Whether an ACK must name a message by an id that the broker itself made. Classic writes the id that an AMQP
     client chose into the frame, and ends the connection of a client that sends an ACK with such an id."""
     errors_end: bool = True
-    """Whether an ERROR frame is always the last one."""
+    """Whether an ERROR frame is always the last frame of its connection."""
     receipts_cover: bool = False
     """Whether the RECEIPT of a SEND confirms the earlier SENDs of the connection too. Artemis answers when everything
     that its session has begun to store is on the disk, and a refused SEND ends the connection."""

@@ -158,7 +158,7 @@ class StompEngine:
                 uploads.begin(uploads.waiting[0])
                 return self.data_to_send()
             output, self._output = output[:end], output[end:]
-        pieces = cast(list[bytes], output)  # uploads are cut off above
+        pieces = cast(list[bytes], output)  # the uploads were taken out of the list above
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         output.clear()
         self._sent = True

@@ -45,7 +45,7 @@ def error_of(head: bytes, body: bytes, what: str) -> JMSException:
     """Return the exception for an ERROR frame. The body of an ERROR of ActiveMQ Classic is a stack trace, whose first
     line names the exception.
     """
-    raw = raw_header(head, b"\nmessage:") or b""  # Artemis may put a whole message into it
+    raw = raw_header(head, b"\nmessage:") or b""  # Artemis may put a whole message into this header
     try:
         shown = raw[:_SHOWN].decode("utf-8", "replace").rstrip("\\")
         text = decode_head(f"\nmessage:{shown}".encode())["message"].strip()

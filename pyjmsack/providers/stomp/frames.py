@@ -50,7 +50,7 @@ _COMMANDS = frozenset((_MESSAGE, b"RECEIPT", b"ERROR", b"CONNECTED"))
 _LONGEST_COMMAND = 16
 _HEAD_END = re.compile(rb"\n\r?\n")
 _NEAR = 2048
-"""Most heads end within this number of bytes. Only for longer ones a slower search is used."""
+"""Most header lines end within this number of bytes of a frame. For longer ones a slower search is used."""
 _LONGEST_NAME = 65536
 """The longest header line, in bytes, that is kept if the rest of its message is not."""
 _NAMING = re.compile(

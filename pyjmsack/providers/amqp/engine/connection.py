@@ -127,7 +127,7 @@ class Connection:
             if self._hungry:
                 self._feed()
             return b""
-        if len(output) < 64:  # the usual burst: in one piece
+        if len(output) < 64:  # the usual burst is returned in one piece
             self._output = []
             return self._counted(b"".join(output))
         end, size = 0, 0
@@ -175,7 +175,7 @@ class Connection:
         if self.local is None or self._over:
             return None, []
         if self._idle.silent(now):
-            text = f"no frame of the peer within the idle time-out of {self._idle.timeout:g} s"
+            text = f"the peer sent no frame within the idle time-out of {self._idle.timeout:g} s"
             return None, [self._fail(ViolationError("amqp:resource-limit-exceeded", text))]
         if self._idle.must_write(now, waiting=bool(self._output)):
             self.nudge()
@@ -198,7 +198,9 @@ class Connection:
             return
         data = frame(channel, encode(performative))
         if self.remote is not None and len(data) > self.remote.max_frame_size:
-            text = f"{performative.name} takes a frame of {len(data)} bytes, the peer takes {self.peer_frame_size}"
+            text = (
+                f"{performative.name} needs a frame of {len(data)} bytes, and the peer accepts {self.peer_frame_size}"
+            )
             raise StateError(text)
         if self._settling is not None:
             self._flush_settling()
@@ -271,11 +273,11 @@ class Connection:
         if isinstance(performative, Close):
             return self._on_close(performative)
         if self.remote is None:
-            raise ViolationError("amqp:illegal-state", f"{performative.name} before the Open")
+            raise ViolationError("amqp:illegal-state", f"{performative.name} came before the Open")
         if isinstance(performative, Begin):
             return self._on_begin(channel, session, performative)
         if session is None:
-            if kind is Flow:  # Artemis answers a drain after the end of its session, and the others must not suffer
+            if kind is Flow:  # Artemis may answer a drain after the end of its session, and other sessions go on
                 return []
             raise ViolationError("amqp:not-allowed", f"{performative.name} on channel {channel}, which has no session")
         if isinstance(performative, End):
@@ -290,7 +292,7 @@ class Connection:
         if self.remote is not None:
             raise ViolationError("amqp:illegal-state", "a second Open")
         if performative.max_frame_size < LEAST_MAX_FRAME_SIZE:
-            text = f"max-frame-size {performative.max_frame_size}, the least is {LEAST_MAX_FRAME_SIZE}"
+            text = f"max-frame-size is {performative.max_frame_size}, expected at least {LEAST_MAX_FRAME_SIZE}"
             raise ViolationError("amqp:invalid-field", text)
         self.remote = performative
         self._idle.peer_announced(performative.idle_time_out)

@@ -45,7 +45,9 @@ def span(first: int, last: int, known: dict[int, Any]) -> list[int]:
     """
     count = serial_distance(last, first) + 1
     if count < 1:
-        raise ViolationError("amqp:invalid-field", f"a disposition of deliveries {first} to {last}, backwards")
+        raise ViolationError(
+            "amqp:invalid-field", f"a disposition whose last delivery {last} comes before its first, {first}"
+        )
     if count <= len(known):
         numbers = ((first + index) & SERIAL_MASK for index in range(count))
         return [number for number in numbers if number in known]
@@ -75,7 +77,7 @@ class Assembly:
         self.in_pieces = False
         """True if the owner takes the pieces as they come, so that nothing is kept here."""
         self._limit = limit
-        # no list of pieces, because they may be tiny; and no bytearray, because a BytesIO gives its bytes away uncopied
+        # a list of tiny pieces would take much memory; a bytearray would be copied at the end, and a BytesIO is not
         self._bytes = BytesIO()
 
     def add(self, piece: bytes, settled: bool) -> None:

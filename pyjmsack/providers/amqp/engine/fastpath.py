@@ -55,12 +55,12 @@ def read_transfer(data: bytes, start: int, end: int) -> TransferFrame:
     """
     try:
         found = _usual_transfer(data, start + 3, end)
-    except (IndexError, StructError):  # beyond the buffer
+    except (IndexError, StructError):  # the fields go beyond the buffer
         found = None
     if found is not None:
         return found
     transfer, after = decode(data, start, end)
-    assert isinstance(transfer, Transfer)  # says its descriptor
+    assert isinstance(transfer, Transfer)  # the descriptor is the one of this class
     if transfer.delivery_tag is not None and len(transfer.delivery_tag) > MAX_TAG_SIZE:
         text = f"a delivery tag of {len(transfer.delivery_tag)} bytes, more than {MAX_TAG_SIZE}"
         raise ViolationError(DECODE_ERROR, text)
@@ -135,12 +135,12 @@ def read_disposition(data: bytes, start: int, end: int) -> DispositionFrame:
     """
     try:
         found = _usual_disposition(data, start + 3, end)
-    except (IndexError, StructError):  # beyond the buffer
+    except (IndexError, StructError):  # the fields go beyond the buffer
         found = None
     if found is not None:
         return found
     disposition, _ = decode(data, start, end)
-    assert isinstance(disposition, Disposition)  # says its descriptor
+    assert isinstance(disposition, Disposition)  # the descriptor is the one of this class
     first, last, state = disposition.first, disposition.last, disposition.state
     encoded = b"" if state is None else encode(state)
     return disposition.role, first, first if last is None else last, disposition.settled, encoded

@@ -13,7 +13,8 @@ PROTOCOL_HEADER = b"AMQP\x00\x01\x00\x00"
 EMPTY_FRAME = b"\x00\x00\x00\x08\x02\x00\x00\x00"
 """A frame without a body. It only tells the peer that this client is alive (2.4.5)."""
 LEAST_MAX_FRAME_SIZE = 512
-"""The number of bytes that every peer accepts in one frame (2.7.1). Before its Open frame, it may accept no more."""
+"""The number of bytes that every peer accepts in one frame (2.7.1). Before its Open frame, a peer may accept no
+more."""
 FRAMING_ERROR = "amqp:connection:framing-error"
 
 _HEAD = Struct(">IBBH")
@@ -82,7 +83,7 @@ class FrameReader:
         """Keep the beginning of a frame that is not complete."""
         self._kept = len(data) - position
         self._wanted = _HEAD_SIZE
-        if self._kept >= 4:  # its size is known: refuse it before its bytes are gathered
+        if self._kept >= 4:  # the size is known, so a frame that is too large is refused before it arrives
             length = int.from_bytes(data[position : position + 4], "big")
             if not _HEAD_SIZE <= length <= self._max_frame_size:
                 raise self._malformed(length, 2, _AMQP_FRAME)

@@ -67,7 +67,7 @@ class IdleTimes:
         if self._write_at is not None and now < self._write_at:
             return False
         due = self._write_at is not None and self.written == self._said and not waiting
-        self._said = self.written + (len(EMPTY_FRAME) if due else 0)  # that frame is no reason to be silent next time
+        self._said = self.written + (len(EMPTY_FRAME) if due else 0)  # the empty frame does not count as other output
         self._write_at = now + self._write_every
         return due
 

@@ -187,7 +187,8 @@ class SenderLink(Link):
         self._session.forget_unsettled((delivery_id,))
 
     def unsent(self) -> None:
-        """Take back the credit of a message that was given up before any part was sent, and use it for another one."""
+        """Take back the credit of a message that was given up before any part was sent. Another message may use the
+        credit."""
         self._delivery_count = (self._delivery_count - 1) & SERIAL_MASK
         self.credit += 1
         self.sent()
@@ -341,7 +342,7 @@ class ReceiverLink(Link):
 
     def flow_fields(self) -> dict[str, Any]:
         """Return the fields of a Flow frame, with the credit that this client grants."""
-        count = None if self.remote is None else self._delivery_count  # the peer's to choose (2.6.7)
+        count = None if self.remote is None else self._delivery_count  # the peer chooses the first count (2.6.7)
         return {"delivery_count": count, "link_credit": max(0, self._credit), "drain": self.drain}
 
     def on_transfer(
@@ -384,11 +385,11 @@ class ReceiverLink(Link):
         number = assembly.delivery_id
         if assembly.in_pieces:
             return self._pass_on(assembly, settled, more, aborted, payload)
-        if aborted:  # nothing of it counts but the credit it took
+        if aborted:  # an aborted message only uses up its credit
             self._assembly = None
             return CREDIT, self
         if more and self._is_to_offer(assembly, len(payload)):
-            start = assembly.kept() + payload  # before a limit drops anything of it
+            start = assembly.kept() + payload  # taken before the limit drops a part of the message
             assembly.offered = True
             assembly.add(payload, settled)
             return BEGINNING, self, number, start

@@ -117,7 +117,7 @@ class Session:
                 ``None`` = no limit.
             overdraft: the number of messages that the peer may send without credit; one more ends the connection.
                 ``None`` = no limit.
-            pieces_over: a message with more bytes than this is offered in pieces; ``None`` = none is.
+            pieces_over: a message with more bytes than this is offered in pieces; ``None`` = never.
 
         Raises:
             StateError: as in :meth:`attach_sender`.
@@ -134,7 +134,7 @@ class Session:
         most = _HANDLE_MAX if self.remote is None else self.remote.handle_max
         handle = next(number for number in range(len(self._links) + 1) if number not in self._links)
         if handle > most:
-            raise StateError(f"the session has no handle left, the peer allows {most + 1}")
+            raise StateError(f"the session has no free handle, because the peer allows only {most + 1}")
         return replace(attach, handle=handle, role=role, initial_delivery_count=None if role else 0)
 
     def _attach(self, link: L) -> L:
@@ -251,7 +251,7 @@ class Session:
         for number in numbers:
             link = unsettled.pop(number)
             events.append((OUTCOME, link, link.unsettled.pop(number), state))
-        if not settled and not self.ended:  # with the outcome here there is nothing left to wait for
+        if not settled and not self.ended:  # the outcome has arrived, so this client settles as well
             for start_of, end_of in ranges(numbers):
                 self.connection.settle(self.channel, False, start_of, b"", end_of)
         return events

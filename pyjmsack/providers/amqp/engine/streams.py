@@ -65,7 +65,7 @@ class OutgoingStream:
         """Whether the last frame of the message has been made."""
 
     def write(self, piece: bytes, *, last: bool) -> None:
-        """Send a piece. Call this only when the piece before was sent. Does nothing if the link is detached."""
+        """Send a piece. Call this only after the previous piece was sent. Does nothing if the link is detached."""
         if self.link.detached:
             return
         if self._delivery_id is None:

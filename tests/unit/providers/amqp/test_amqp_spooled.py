@@ -109,7 +109,7 @@ def test_a_message_over_the_limit_is_dropped() -> None:
     message = HEAD + data(BODY)
     inbound = spooled(message, limit=5000)
     assert inbound.persistent
-    with pytest.raises(MessageFormatException, match=rf"it has {len(message):,} bytes.*5,000"):
+    with pytest.raises(MessageFormatException, match=rf"the message has {len(message):,} bytes.*5,000"):
         inbound.to_message()
 
 
