@@ -17,15 +17,19 @@ from pyjmsack import (
     JMSException,
     Long,
     Message,
+    MessageFormatException,
+    ObjectMessage,
     Queue,
     Short,
     Topic,
+    portable,
 )
 from pyjmsack.spark.bodies import body_of
 
 __all__ = [
     "DUPLICATE_ID",
     "GROUP",
+    "PORTABLE",
     "SPARK_SCHEMA",
     "arrow_schema",
     "destination_of",
@@ -37,6 +41,8 @@ __all__ = [
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 """The property by which Artemis recognises the second copy of a send."""
 GROUP = "JMSXGroupID"
+PORTABLE = "portable"
+"""The kind of a property whose type JMS does not have, such as bytes or a list. A sender over AMQP may choose it."""
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _TIME = pa.timestamp("us", tz="UTC")
@@ -135,8 +141,9 @@ def _row(message: Message, key: str | None) -> tuple[Any, ...]:
         # the row gets the error, because no message may be lost and the other rows of the batch must not fail
         error = str(failure)
     group_id = properties.pop(GROUP, None)
-    kinds = {name: _kind(value) for name, value in properties.items() if not _is_text(value)}
-    texts = {name: _as_text(value) for name, value in properties.items()}
+    odd = {name: text for name, value in properties.items() if (text := _portable(value)) is not None}
+    kinds = {name: PORTABLE if name in odd else _kind(v) for name, v in properties.items() if not _is_text(v)}
+    texts = {name: odd[name] if name in odd else _as_text(value) for name, value in properties.items()}
     message_id = message.message_id
     return (
         message_id,
@@ -176,7 +183,8 @@ def _origin(message: Message) -> str | None:
 
 def destination_of(name: str) -> Destination:
     """Return the destination that a row names; the reverse of the column ``destination``."""
-    return Topic(name.removeprefix("topic://")) if name.startswith("topic://") else Queue(name)
+    kind = Topic if name.startswith("topic://") else Queue
+    return kind._literal(name.removeprefix("topic://"))  # a stranger may have chosen the name, and options in it
 
 
 def _is_text(value: Any) -> bool:
@@ -188,6 +196,16 @@ def _kind(value: Any) -> str:
     if known is None and isinstance(value, int):
         return "int" if -(1 << 31) <= value < 1 << 31 else "long"
     return known or "string"
+
+
+def _portable(value: Any) -> str | None:
+    """Return a value of a type that JMS does not have as JSON. ``None`` = JMS has its type, or it has no such form."""
+    if _is_text(value) or isinstance(value, bool | int | float):
+        return None
+    try:
+        return portable.encode(ObjectMessage(value))[1]
+    except MessageFormatException:
+        return None
 
 
 def _as_text(value: Any) -> str | None:
@@ -209,8 +227,10 @@ def property_value(text: str | None, kind: str | None) -> Any:
     """
     if text is None or kind is None or kind == "string":
         return text
+    if kind == PORTABLE:
+        return portable.decode(portable.CONTENT_TYPES[ObjectMessage.wire_type], text)[1]
     if kind not in _PARSERS:
-        raise ValueError(f"property type {kind!r}: expected one of {', '.join(_PARSERS)} or string")
+        raise ValueError(f"property type {kind!r}: expected one of {', '.join(_PARSERS)}, portable or string")
     try:
         return _PARSERS[kind](text)
     except (KeyError, ValueError) as error:

@@ -117,6 +117,7 @@ class Options:
     includeBody: bool = True
     dedupColumn: str | None = None
     brokerIdCacheSize: int = 20_000
+    anyPropertyName: bool = False
     confirmMs: float = 60.0
 
     def connect(self, credit: int | None = None) -> Connection:
@@ -176,6 +177,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "dedupWindow": lambda value: float(_count(value)),
     "includeBody": _flag,
     "brokerIdCacheSize": _count,
+    "anyPropertyName": _flag,
     "confirmMs": _wait_from_ms,
 }
 _NAMES = {field.name.lower(): field.name for field in fields(Options)}

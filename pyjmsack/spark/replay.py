@@ -71,4 +71,6 @@ def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **opt
     key = f.concat_ws(":", f.lit(f"replay:{attempt}"), f.col("message_id"), *place)
     target = f.col("origin") if to is None else f.lit(to)
     rows = letters.withColumns({"destination": target, "replay_id": key}).drop("origin")
-    rows.write.format("jms").mode("append").options(dedupColumn="replay_id", **options).save()
+    rows.write.format("jms").mode("append").options(
+        **{"dedupColumn": "replay_id", "anyPropertyName": "true", **options}
+    ).save()

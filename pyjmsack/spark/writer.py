@@ -19,6 +19,7 @@ from pyjmsack import (
     Connection,
     Destination,
     Message,
+    MessageFormatException,
     MessageProducer,
     Queue,
     SendTimedOutException,
@@ -26,7 +27,7 @@ from pyjmsack import (
     UnsupportedFeatureException,
 )
 from pyjmsack.spark.bodies import message_of
-from pyjmsack.spark.columns import DUPLICATE_ID, GROUP, SPARK_SCHEMA, destination_of, property_value
+from pyjmsack.spark.columns import DUPLICATE_ID, GROUP, PORTABLE, SPARK_SCHEMA, destination_of, property_value
 from pyjmsack.spark.options import OptionError, Options
 
 __all__ = ["JmsStreamWriter", "JmsWriter"]
@@ -111,7 +112,7 @@ def _send(
     session: Session, producer: MessageProducer, options: Options, fixed: Destination | None, row: dict[str, Any]
 ) -> Future[None]:
     message = message_of(session, row["body"], row.get("body_type"))
-    _set_headers(message, row)
+    _set_headers(message, row, any_name=options.anyPropertyName)
     if options.dedupColumn is not None:
         key = row[options.dedupColumn]
         if key is None:
@@ -133,7 +134,7 @@ def _send(
     )
 
 
-def _set_headers(message: Message, row: dict[str, Any]) -> None:
+def _set_headers(message: Message, row: dict[str, Any], *, any_name: bool) -> None:
     message.correlation_id = row.get("correlation_id")
     message.type = row.get("type")
     if row.get("reply_to") is not None:
@@ -142,7 +143,16 @@ def _set_headers(message: Message, row: dict[str, Any]) -> None:
         message.properties[GROUP] = row["group_id"]
     kinds = dict(row.get("property_types") or ())
     for name, text in row.get("properties") or ():
-        message.properties[name] = property_value(text, kinds.get(name))
+        value = property_value(text, kinds.get(name))
+        if kinds.get(name) == PORTABLE:
+            message._properties = {**(message._properties or {}), name: value}
+            continue
+        try:
+            message.properties[name] = value
+        except MessageFormatException:
+            if not any_name:
+                raise
+            message._properties = {**(message._properties or {}), name: value}
 
 
 def _confirm(pending: Sequence[Future[None]], options: Options) -> None:

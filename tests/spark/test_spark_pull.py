@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from pyjmsack import MessageFormatException, SendTimedOutException, Session
+from pyjmsack import ConnectionFactory, Long, MessageFormatException, Queue, SendTimedOutException, Session
 from pyjmsack.spark import batch as draining
 from pyjmsack.spark import pull as pulling
 from pyjmsack.spark.batch import JmsBrowseReader, JmsDrainReader, batch_reader
-from pyjmsack.spark.columns import property_value
+from pyjmsack.spark.columns import property_value, to_batch
 from pyjmsack.spark.options import OptionError
 from pyjmsack.spark.pull import Place, Received
 from pyjmsack.spark.spool import Span, Spool
@@ -454,6 +455,29 @@ def test_a_body_or_property_of_an_unknown_type_is_refused_by_name(options: MakeO
     for text, kind in (("1", "date"), ("x", "int"), ("yes", "boolean")):
         with pytest.raises(ValueError, match=kind):
             property_value(text, kind)
+
+
+def test_properties_that_no_program_can_set_are_read_and_written_back_as_they_were(
+    options: MakeOptions, broker_url: str, queue_name: str
+) -> None:
+    """One such letter stopped a whole `send_back`; a list became a text without a word."""
+    odd = {"bytes": b"\x00", "list": [1, [Long(2)]], "a-b": 1, "JMSType": "x", "plain": "text"}
+    back = f"{queue_name}.back"
+    with ConnectionFactory(broker_url).create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        message = session.create_text_message("body")
+        message._properties, message.reply_to = dict(odd), Queue._literal("answers?to=me")
+        session.create_producer(Queue(queue_name)).send(message)
+        received = session.create_consumer(Queue(queue_name)).receive(60)
+        assert received is not None
+        batch = to_batch([received], [datetime.now(timezone.utc)], (0, 0), None, True)
+        with pytest.raises(MessageFormatException, match="'a-b'"):
+            send_rows(options(queue=back), iter([batch]))
+        send_rows(options(queue=back, anyPropertyName="true"), iter([batch]))
+        again = session.create_consumer(Queue(back)).receive(60)
+    assert again is not None
+    assert dict(again.properties) == odd
+    assert str(again.reply_to) == "answers?to=me"
 
 
 def test_properties_with_names_of_other_clients_are_written_if_the_url_allows_them(
