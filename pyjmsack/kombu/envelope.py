@@ -107,9 +107,9 @@ def reply_destination(name: str) -> Destination:
     :func:`_reply_name` made.
     """
     if name.startswith(_TEMPORARY):
-        return TemporaryQueue(name.removeprefix(_TEMPORARY))
+        return TemporaryQueue._literal(name.removeprefix(_TEMPORARY))
     if name.startswith(_LITERAL):
-        return Queue(name.removeprefix(_LITERAL))
+        return Queue._literal(name.removeprefix(_LITERAL))  # a sender chose the name, and options in it
     return Queue(queue_name(name))
 
 

@@ -68,6 +68,15 @@ def test_a_reply_finds_the_destination_that_the_sender_named(destination: Queue)
     assert reply_destination(from_jms(message)["properties"]["reply_to"]) == destination
 
 
+@pytest.mark.parametrize("kind", [Queue, TemporaryQueue])
+def test_options_in_a_reply_to_are_part_of_its_name(kind: type[Queue]) -> None:
+    """The result went to the queue of the name before the question mark, or the worker failed at an unknown option."""
+    message = TextMessage("")
+    message.reply_to = kind._literal("answers?consumer.nonsense=1")
+    found = reply_destination(from_jms(message)["properties"]["reply_to"])
+    assert (type(found), found.name, found.options) == (kind, "answers?consumer.nonsense=1", {})
+
+
 @pytest.mark.parametrize(
     ("text", "why"), [("[]", "it is not"), ("{}", "it is not"), ('{"properties": 1}', "it is not"), ("{", "Expecting")]
 )
