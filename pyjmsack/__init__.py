@@ -1,4 +1,4 @@
-"""JMS semantics for Python over AMQP 1.0: the blocking face. The asyncio face is ``pyjmsack.aio``."""
+"""JMS semantics for Python over AMQP 1.0 and STOMP: the blocking face. The asyncio face is ``pyjmsack.aio``."""
 
 from pyjmsack.app.answer import Answer
 from pyjmsack.app.arguments import Header

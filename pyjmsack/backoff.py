@@ -1,4 +1,5 @@
-"""How long a service waits before it tries again: a connection of an ``App``, a process of ``pyjmsack run``.
+"""How long a service waits before it opens a connection of an ``App`` again, or starts a process of ``pyjmsack run``
+again.
 
 The waits of ``failover:`` URLs are in ``providers/failover/search.py``.
 """
@@ -32,7 +33,7 @@ class Backoff:
         self._last = -_CALM
 
     def after_failure(self) -> float:
-        """Return the seconds to wait now."""
+        """Note a failure, and return the seconds to wait before the next try."""
         now = self._clock()
         if now - self._last > _CALM + self._wait:
             self._wait = _FIRST

@@ -36,7 +36,8 @@ class Destination(JavaNames):
     jms_type: ClassVar[int] = 0
     """Value of the annotation ``x-opt-jms-dest`` (S165): 0 queue, 1 topic, 2 temporary queue, 3 temporary topic."""
     capability: ClassVar[str] = "queue"
-    """AMQP terminus capability; without it Artemis creates a topic and drops what is sent to it (S165)."""
+    """The capability that AMQP sends with the name. Without it Artemis would create a topic, and drop the messages that
+    are sent to it (S165)."""
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not name.partition("?")[0].strip():
@@ -51,8 +52,8 @@ class Destination(JavaNames):
 
     @classmethod
     def _literal(cls: type[T], name: str) -> T:
-        """Return the destination with exactly this name, ``?`` included. A name from the wire has no options, because
-        otherwise the sender could choose what happens here.
+        """Return the destination with exactly this name, ``?`` included. A received name has no options, because
+        otherwise its sender could set options in this program.
 
         Raises:
             InvalidDestinationException: the name is blank.
@@ -98,9 +99,9 @@ N = TypeVar("N", Queue, Topic)
 def named(kind: type[N], name: str) -> N:
     """Return a destination by a name that may begin with ``queue://`` or ``topic://``, as ActiveMQ's client reads it.
 
-    A name that ActiveMQ Classic gave a temporary destination, ``temp-queue://ID:...``, stays as it is, because that is
-    its address over AMQP, and a program may have it from a ``reply_to``. A text with commas, ``a,b``, names several
-    destinations. Each session decides whether its broker understands such a text.
+    A name such as ``temp-queue://ID:...``, which ActiveMQ Classic gives to temporary destinations, stays as it is,
+    because the whole text is the address over AMQP. A program may have such a name from a ``reply_to``. A text with
+    commas, ``a,b``, names several destinations. Each session decides whether its broker understands such a text.
 
     Raises:
         InvalidDestinationException: the name is empty, or names a destination of the other kind.
@@ -121,7 +122,7 @@ def _named(kind: type[N], name: str) -> N:
     what = scheme.lower().replace("temp-", "temporary ")
     instead = f"create_{what.replace(' ', '_')}({'' if 'temp' in what else repr(rest)})"
     raise InvalidDestinationException(
-        f"{name!r} names a {what}, and a {'topic' if kind.is_topic else 'queue'} was expected; use {instead}"
+        f"{name!r} names a {what}, but a {'topic' if kind.is_topic else 'queue'} was expected; use {instead}"
     )
 
 
@@ -129,8 +130,9 @@ class _Temporary(Destination):
     """Lives as long as the connection that made it (S130). Only ``delete()`` ends it earlier.
 
     Args:
-        name: the name that the broker gave it.
-        delete: carries out :meth:`delete`. ``None`` = another connection made it, so it cannot be deleted here.
+        name: the name that the broker gave to the destination.
+        delete: carries out :meth:`delete`. ``None`` = another connection made the destination, so it cannot be deleted
+            here.
     """
 
     __slots__ = ("_delete", "deleted")

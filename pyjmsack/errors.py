@@ -1,4 +1,4 @@
-"""Every exception this library raises on purpose, in one tree.
+"""Every exception that this library raises on purpose, in one tree.
 
 ::
 
@@ -22,8 +22,8 @@
     +-- RequestTimedOutException         (TimeoutError) no answer in the time allowed
         +-- SendTimedOutException        the same, for a send
 
-The names are those of JMS 2.0 (chapter 8). A Python built-in beside the JMS class lets a caller write
-``except TimeoutError``. The cause is always chained (``raise ... from cause``), rule S129.
+The names are those of JMS 2.0 (chapter 8). Some classes also inherit from the built-in exception in parentheses, so
+that a caller can write ``except TimeoutError``. The cause is always chained (``raise ... from cause``), rule S129.
 
 A text that ends by citing a rule, as in ``(S15)``, is shown with the command that explains the rule.
 """
@@ -58,7 +58,7 @@ __all__ = [
 
 
 _CITED: Final = re.compile(r"[;,.]? \((S\d{1,3})(?:(?:, |-)S\d{1,3})*\)[;,.]?$")
-"""A rule, or several, at the end of a text."""
+"""Matches the rule, or the rules, that a text cites at its end."""
 
 
 def _with_next_step(text: str) -> str:
@@ -111,7 +111,7 @@ class InvalidClientIDException(JMSException):
 
 
 class InvalidDestinationException(JMSException):
-    """No destination, an unknown one, or a deleted temporary one (S67, S68)."""
+    """The destination is missing, unknown, or a temporary one that was deleted (S67, S68)."""
 
 
 class InvalidSelectorException(JMSException):
@@ -143,7 +143,7 @@ class MessageNotWriteableException(JMSException):
 
 
 class ResourceAllocationException(JMSException):
-    """A limit was met: the broker's (AMQP ``amqp:resource-limit-exceeded``), or one of the client's."""
+    """A limit of the broker (AMQP ``amqp:resource-limit-exceeded``) or of the client was reached."""
 
 
 class TransactionInProgressException(JMSException):

@@ -55,7 +55,7 @@ class Explanation:
                 in transacted mode those of committed transactions. Other modes ignore it.
 
         Returns:
-            The numbers of these messages.
+            The numbers of the messages that are delivered again.
         """
         if self.mode.presettled:
             return [*range(min(total, max(received, self.prefetch)), total)]
@@ -133,7 +133,7 @@ def explain(
     *,
     options: Mapping[str, object] | None = None,
 ) -> Explanation:
-    """Explain the facts for a consumer. Nothing is connected.
+    """Explain the facts for a consumer. No connection is opened.
 
     Args:
         url: a broker URL, whose options count.
@@ -145,7 +145,7 @@ def explain(
     Raises:
         JMSException: there is no such mode.
         InvalidURLException: the URL is wrong.
-        IllegalStateException: its options contradict each other (S10).
+        IllegalStateException: the options of the URL contradict each other (S10).
         KeyError: there is no such broker.
     """
     return _explain(parse_url(url, options), _canonical(AckMode.resolve(mode, None)), destination, broker)

@@ -10,15 +10,15 @@ from typing import Any, TypeVar
 __all__ = ["LONGEST", "kept"]
 
 LONGEST = 256
-"""Characters, or bytes, of a text that a cache may keep: with their number this bounds the memory of every cache here.
-Names that repeat from message to message are shorter; a longer one costs the work again, and no memory."""
+"""The most characters, or bytes, of a text that a cache keeps. This and the number of texts limit the memory of every
+cache. Names that repeat from message to message are shorter. For a longer text, the work is done again each time."""
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
 def kept(count: int, length: Callable[[Any], int] = len) -> Callable[[Callable[[K], R]], Callable[[K], R]]:
-    """Return a decorator that keeps the results of a function of one text.
+    """Return a decorator for a function that has one argument, a text. The decorated function keeps its results.
 
     Args:
         count: the most results that are kept. The results that were used last stay.

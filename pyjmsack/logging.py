@@ -1,6 +1,7 @@
 """The log of this library as JSON, or as ``key=value``, one line for each event.
 
-The library logs to the loggers that docs/logging.md names, and sets up no handler by itself. One call does::
+The library logs to the loggers that docs/logging.md names, and sets up no handler by itself. One call sets up a
+handler::
 
     import pyjmsack.logging
 
@@ -76,8 +77,8 @@ class KeyValueFormatter(JsonFormatter):
 def json(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
     """Write the library's log as JSON, one object a line.
 
-    A second call replaces the handler of the first one. Handlers of the application stay. Those of the root logger no
-    longer get the records of this library, because each event would be written twice.
+    A second call replaces the handler of the first one. Handlers of the application stay. But handlers of the root
+    logger no longer get the records of this library, because each event would be written twice.
 
     Args:
         level: the least level that is written.

@@ -10,9 +10,9 @@ from pyjmsack.recognition import recognise
 __all__ = ["GREETINGS", "PATIENT", "QUICK", "answer"]
 
 QUICK = 0.4
-"""Seconds in which a port that speaks a protocol usually has answered its first bytes."""
+"""Seconds within which a port usually answers the first bytes of a protocol that it speaks."""
 PATIENT = 2.0
-"""Seconds in which a port on a busy machine has answered, too."""
+"""Seconds within which a port answers even on a busy machine."""
 _MOST = 512
 GREETINGS = {
     "AMQP": b"AMQP\3\1\0\0",

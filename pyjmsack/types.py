@@ -26,17 +26,17 @@ __all__ = [
 
 
 class ConnectionState(str, Enum):
-    """What a connection is doing; equal to its value, ``connection.state == "connected"``."""
+    """What a connection is doing. A state equals its text, so ``connection.state == "connected"`` may be true."""
 
     CONNECTING = "connecting"
-    """It is being opened, or opened anew under another client id."""
+    """The connection is being opened, or opened again under another client id."""
     CONNECTED = "connected"
     INTERRUPTED = "interrupted"
-    """It is lost, and failover looks for a broker."""
+    """The connection is lost, and failover looks for a broker."""
     CLOSING = "closing"
     CLOSED = "closed"
     FAILED = "failed"
-    """It is lost for good; closing is all that can be done."""
+    """The connection is lost for good. It can only be closed."""
 
     __str__ = str.__str__
 
@@ -97,12 +97,12 @@ class AckMode(IntEnum):
 
     @property
     def presettled(self) -> bool:
-        """True for the modes in which the broker forgets a message when it dispatches it (S36)."""
+        """True for the modes in which the broker forgets a message as soon as it has sent the message (S36)."""
         return self in (AckMode.ARTEMIS_PRE_ACKNOWLEDGE, AckMode.NO_ACKNOWLEDGE)
 
 
 class AckType(IntEnum):
-    """Kinds of acknowledgement as ActiveMQ numbers them; the names used in logs, statistics and traces."""
+    """The kinds of acknowledgement, with the names and numbers of ActiveMQ. Logs, statistics and traces use the names."""
 
     DELIVERED = 0
     POISON = 1

@@ -17,8 +17,8 @@ __all__ = ["SessionFace"]
 
 
 class Acknowledger:
-    """Carries out ``message.acknowledge()`` and the outcomes of one message in this face: at once, with an awaitable
-    result.
+    """Carries out ``message.acknowledge()`` and the outcomes of one message in this face. Each call acts at once, and
+    its result may be awaited.
     """
 
     allows_outcome = True
@@ -27,7 +27,7 @@ class Acknowledger:
         self._core = core
 
     def acknowledge(self, message: Message) -> Done:
-        """Acknowledge by the session's mode."""
+        """Acknowledge as the acknowledge mode of the session says."""
         self._core.acknowledge_message(message)
         return DONE
 
@@ -53,7 +53,7 @@ class SessionFace:
         self.acknowledger = Acknowledger(core)
 
     async def feed(self, listening: Listening) -> None:
-        """Feed a consumer's listener, in the dispatcher's task."""
+        """Give messages to the listener of a consumer. Runs in the dispatcher's task."""
         try:
             for _ in range(BATCH):
                 async with self.lock.hold():
@@ -79,7 +79,7 @@ class SessionFace:
             result = call.listener(call.message)
             if inspect.isawaitable(result):
                 await result
-        # if the listener awaited something that was cancelled, this is a failure like any other
+        # a CancelledError of something that the listener awaited is a failure like any other
         except BaseException as raised:
             error = raised
         if processing is not None:

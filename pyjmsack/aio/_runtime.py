@@ -1,4 +1,4 @@
-"""How the asyncio face waits: futures and tasks on the caller's own loop; no thread is involved."""
+"""How the asyncio face waits: with futures and tasks on the caller's own loop, and without a thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task"
 log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
 HAS_CANCELLING = sys.version_info >= (3, 11)
-"""Whether a task of asyncio can say that it was cancelled itself."""
+"""Whether a task of asyncio has the method ``cancelling``, which tells how often the task was cancelled."""
 
 
 async def wait(completion: Completion[Any], timeout: float | None) -> bool:
@@ -66,10 +66,10 @@ class AioRuntime:
             self.loop.call_soon(self._run)
 
     submit_lazily = submit
-    """The same, because there is no thread to wake."""
+    """The same as ``submit``, because there is no thread to wake."""
 
     def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a command from another thread, which is the thread of the guard's file."""
+        """Queue a command from another thread, such as the thread of the guard's file."""
         self.loop.call_soon_threadsafe(self.submit, command, *arguments)
 
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
@@ -77,7 +77,7 @@ class AioRuntime:
         self.loop.run_in_executor(None, work).add_done_callback(lambda _: then())
 
     def away(self, work: Callable[[], Any]) -> Any:
-        """Run work that waits for a disk on a thread of the loop's executor, and return its future."""
+        """Run ``work``, which waits for a disk, on a thread of the loop's executor, and return its future."""
         return self.loop.run_in_executor(None, work)
 
     def _run(self) -> None:
@@ -86,8 +86,8 @@ class AioRuntime:
         self._flush()
 
     async def run(self, steps: Steps[T]) -> T:
-        """Drive steps to their end in the caller's task. If the wait is cancelled, the steps are closed, and no message
-        is lost.
+        """Run an operation of the core (``core/steps.py``) to its end in the caller's task. If the task is cancelled,
+        the steps are closed, and no message is lost.
         """
         if asyncio.get_running_loop() is not self.loop:
             raise IllegalStateException("this connection belongs to another event loop")
@@ -135,15 +135,15 @@ class _CountingTask(asyncio.Task[T]):
 def make_task(
     loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, T], name: str, *, counts: bool = not HAS_CANCELLING
 ) -> asyncio.Task[T]:
-    """Return a task that knows, in each version of Python, whether it is cancelled itself."""
+    """Return a task that has the method ``cancelling`` in each version of Python, also before 3.11."""
     return _CountingTask(coroutine, loop=loop, name=name) if counts else loop.create_task(coroutine, name=name)
 
 
 def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
     """Return whether the task that caught this error must end, because it is cancelled itself or the program ends.
 
-    A ``CancelledError`` may also come from something that the listener awaited. The task must come from
-    :func:`make_task`.
+    A ``CancelledError`` may also come from something that the listener awaited. In this case the task goes on. The task
+    must come from :func:`make_task`.
     """
     if isinstance(error, asyncio.CancelledError):
         cancelling = getattr(asyncio.current_task(), "cancelling", None)
@@ -219,10 +219,10 @@ _held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=froze
 
 
 class SessionLock:
-    """Keeps commit, rollback, transacted sends and a running listener of one session apart (S15).
+    """Lets only one of these work at a time in a session: a commit, a rollback, a transacted send, a listener (S15).
 
-    A running listener holds the lock. Its own calls need not wait. Neither do the calls of tasks that it starts
-    (``gather``, ``wait_for``), because these tasks inherit its context.
+    A running listener holds the lock, so calls that the listener makes do not wait. Calls in tasks that the listener
+    starts (``gather``, ``wait_for``) do not wait either, because these tasks inherit the listener's context.
     """
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class SessionLock:
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
-        """Wait for the session, unless this task has it, or the task that started this one."""
+        """Wait for the lock, unless this task, or the task that started it, holds the lock already."""
         if self._holder is not None and self._holder in _held.get():
             yield
             return

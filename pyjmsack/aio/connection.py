@@ -23,26 +23,33 @@ __all__ = ["Connection", "ConnectionFactory"]
 
 
 class ConnectionFactory(FactoryFacade):
-    """Makes connections to one broker.
+    """Makes connections to one broker. The constructor checks all arguments, and does not connect.
 
     Args:
-        url: the broker, such as ``amqp://localhost:5672?jms.sendTimeout=5000``; Java option names and units.
+        url: the broker, such as ``amqp://localhost:5672?jms.sendTimeout=5000``. Options have their Java names and
+            units.
         username, password: the login. They override ``jms.username`` and ``jms.password``.
         client_id: overrides ``jms.clientID``. If neither is given, a client id is generated.
         options: more URL options, by their Java names. They override those in the URL.
-        ledger: directory in which each connection records what it sends and receives. Needs ``pyjmsack[ledger]``.
-        message_transformer: an object with plain functions that see each message (S192).
-        ssl_context: for TLS, instead of the ``transport.*`` options.
+        ledger: directory in which each connection records its sends, its deliveries and its events. The factories of
+            several programs may share it. Needs ``pyjmsack[ledger]``. ``None`` records nothing.
+        message_transformer: an object with ``producer_transform(message, destination)``, called before a message is
+            stamped and sent, and ``consumer_transform(message, destination)``, called before a message is handed out.
+            One of the two may be missing. Each returns a message to use instead, or ``None`` to keep the message. Both
+            are plain functions, not coroutine functions (S192).
+        ssl_context: used for TLS schemes instead of a context made from the ``transport.*`` options.
 
     Raises:
         InvalidURLException: the URL or an option is wrong. The text names the nearest right spelling.
         InvalidClientIDException: the client id is empty (S122).
-        TypeError: ``message_transformer`` has none of its functions, or one that is a coroutine function.
-        UnsupportedFeatureException: a scheme or option that is not honoured here; or a ledger without its extra.
+        TypeError: ``message_transformer`` has neither function, or a function that is not a plain function.
+        UnsupportedFeatureException: this library does not support a scheme or an option; or the extra that a ledger or
+            tracing needs is not installed.
     """
 
     def create_connection(self, username: str | None = None, password: str | None = None) -> Opening[Connection]:
-        """Connect and log in. ``await`` the result, or use it in ``async with``. The connection is stopped then (S120).
+        """Connect and log in. ``await`` the result, or use it in ``async with``. The new connection is stopped: no
+        message is handed out before ``start()`` (S120).
 
         Args:
             username, password: instead of those of the factory. A password without a username is ignored.
@@ -51,7 +58,8 @@ class ConnectionFactory(FactoryFacade):
             JMSSecurityException: the broker refused the login.
             InvalidClientIDException: the client id is in use at the broker (S122).
             ConnectionLostException: no broker answers at this address.
-            RequestTimedOutException: the broker is silent (``transport.connectTimeout``, ``jms.connectTimeout``).
+            RequestTimedOutException: the broker did not answer within ``transport.connectTimeout`` or
+                ``jms.connectTimeout``.
         """
         return Opening(self._create_connection(username, password))
 
@@ -74,7 +82,7 @@ class ConnectionFactory(FactoryFacade):
             await runtime.run(core.open())
         except BaseException:
             if ledger is not None:
-                ledger.close()  # which has next to nothing to write
+                ledger.close()  # this blocks only for a moment, because there is next to nothing to write
             raise
         return Connection(core, runtime)
 
@@ -92,12 +100,12 @@ class ConnectionFactory(FactoryFacade):
         Args:
             ack_mode: an :class:`AckMode` or its number. ``AckMode.SESSION_TRANSACTED`` makes the session transacted.
             username, password: instead of those of the factory. A password without a username is ignored.
-            auto_start: whether the first consumer, browser or requestor starts the connection. If not, await
+            auto_start: whether the first consumer, browser or requestor starts the connection. If false, await
                 ``start()``.
 
         Raises:
             TypeError: ``ack_mode`` is a ``bool``.
-            JMSException: the mode is unknown, or an error of :meth:`create_connection`.
+            JMSException: the mode is unknown; or as for :meth:`create_connection`.
         """
         return Opening(self._create_context(ack_mode, username, password, auto_start))
 
@@ -124,8 +132,8 @@ class Connection(ConnectionFacade):
         return info.client_id if info.explicit_client_id else None
 
     async def set_client_id(self, value: str) -> None:
-        """Set the client id, once, before the connection is used (S122). This opens the connection again, because the
-        broker takes the id at the opening.
+        """Set the client id, once, before the connection is used (S122). The connection is opened again, because a
+        client sends its id only when it opens a connection.
 
         Args:
             value: the new client id, not empty.
@@ -145,7 +153,7 @@ class Connection(ConnectionFacade):
         self._core.start()
 
     async def stop(self) -> None:
-        """Hand out no message until ``start``. The call waits for listeners at work (S120).
+        """Hand out no more messages until ``start``, and wait until the running listeners have finished (S120).
 
         Raises:
             IllegalStateException: the connection is closed, or the caller is a listener of this connection (S14).
@@ -159,14 +167,14 @@ class Connection(ConnectionFacade):
 
         Args:
             ack_mode: an :class:`AckMode` or its number.
-            transacted: ``True`` makes a transacted session, whatever ``ack_mode`` says. ``None`` follows the mode.
+            transacted: ``True`` makes a transacted session, whatever ``ack_mode`` is. ``None`` = as ``ack_mode`` says.
                 ``False`` with ``AckMode.SESSION_TRANSACTED`` is an error.
 
         Raises:
             TypeError: ``ack_mode`` is a ``bool``, as in the Java call.
             JMSException: the mode is unknown, or contradicts ``transacted``.
-            UnsupportedFeatureException: the session is transacted, this broker keeps only a weaker promise, and the URL
-                says ``strict=true`` (S88).
+            UnsupportedFeatureException: the session is transacted, the transactions of this broker are not atomic, and
+                the URL has ``strict=true`` (S88).
             IllegalStateException: the connection is closed.
         """
         return Opening(self._create_session(ack_mode, transacted))

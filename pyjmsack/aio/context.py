@@ -27,7 +27,7 @@ class JMSContext(Session):
     """
 
     auto_start: bool = True
-    """Whether the first consumer or browser starts the connection."""
+    """Whether the first consumer, browser or requestor starts the connection."""
 
     def __init__(self, core: core_session.Session, connection: Connection, auto_start: bool, owner: bool) -> None:
         super().__init__(core, connection._core)
@@ -45,7 +45,8 @@ class JMSContext(Session):
             connection: the connection to use.
             ack_mode: the :class:`AckMode` of the session, or its number.
             auto_start: whether the first consumer, browser or requestor starts the connection.
-            owner: whether ``close()`` closes the connection, too. If the session cannot be opened, this call closes it.
+            owner: whether ``close()`` closes the connection, too. If true, and if the session cannot be opened, this
+                call closes the connection.
 
         Raises:
             TypeError: ``ack_mode`` is a ``bool``.
@@ -71,8 +72,8 @@ class JMSContext(Session):
         return self._connection.client_id
 
     def create_context(self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE) -> Opening[JMSContext]:
-        """Return one more context, with a session of its own on the same connection. The connection stays that of this
-        context: the end of the new context does not close it.
+        """Return one more context, with a session of its own on the same connection. The new context does not close the
+        connection when it is closed.
 
         Args:
             ack_mode: the :class:`AckMode` of the new session, or its number.
@@ -112,10 +113,10 @@ class JMSContext(Session):
         await self._connection.start()
 
     async def stop(self) -> None:
-        """Hand out no message until ``start``. The call waits for listeners at work (S120).
+        """Hand out no more messages until ``start``, and wait until the running listeners have finished (S120).
 
         Raises:
-            IllegalStateException: the connection is closed, or the caller is a listener of it (S14).
+            IllegalStateException: the connection is closed, or the caller is a listener of this connection (S14).
         """
         await self._connection.stop()
 

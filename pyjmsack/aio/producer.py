@@ -46,8 +46,8 @@ class MessageProducer(ProducerFacade):
         A persistent message outside a transaction is confirmed by the broker when this returns (S61-S63). With a
         ``completion_listener`` this returns at once, and the message stays read-only until the listener was called
         (S73). At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed. The next send
-        waits for room, for ``jms.sendTimeout`` at most (S65). If the task is cancelled, the broker may have stored the
-        message all the same, unless the message still waited for credit: then it is never sent.
+        waits for room, for ``jms.sendTimeout`` at most (S65). If the task is cancelled while the message waits for
+        credit, the message is never sent. If the task is cancelled later, the broker may have stored the message.
 
         Args:
             message: the message, or a value that becomes one: ``str`` a text message, ``bytes`` a bytes message, a
@@ -67,13 +67,14 @@ class MessageProducer(ProducerFacade):
         Raises:
             JMSException: the broker rejected, released or modified the message (S63); or a mode or priority is out of
                 range.
-            SendTimedOutException: no credit or no outcome within ``jms.sendTimeout`` (S66).
+            SendTimedOutException: the broker gave no credit or no outcome within ``jms.sendTimeout`` (S66).
             ResourceAllocationException: the message is larger than ``wireFormat.maxFrameSize``, or the broker has no
                 room.
-            InvalidDestinationException, UnsupportedFeatureException: the destination does not fit (S67).
+            InvalidDestinationException, UnsupportedFeatureException: the destination is missing or wrong, or the
+                producer has another one (S67).
             UnsupportedFeatureException: this broker would ignore the delay (S157).
-            MessageFormatException: not a message, or a value in it that JMS forbids; or a time that is no number of at
-                least 0.
+            MessageFormatException: ``message`` cannot become a message, or contains a value that JMS forbids; or a time
+                is not a number of at least 0.
             IllegalStateException: the producer is closed, or the message waits for its completion listener (S73).
         """
         core = self._core
@@ -103,7 +104,8 @@ class MessageProducer(ProducerFacade):
         delivery_delay: float | timedelta | None = None,
         completion_listener: CompletionListener | None = None,
     ) -> asyncio.Future[None]:
-        """Send without waiting; the future is done when the broker has confirmed, and fails as :meth:`send` would.
+        """Send without waiting for the broker. The future is done when the broker has answered. It fails with the error
+        that :meth:`send` would raise.
 
         At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed (S65). This call
         cannot wait for room, so it raises when there is none. Await some of the futures first.
@@ -117,14 +119,14 @@ class MessageProducer(ProducerFacade):
 
         Raises:
             ResourceAllocationException: too much is unconfirmed. Nothing was sent.
-            JMSException: as for :meth:`send`, for what is wrong with the message, the destination or the producer.
+            JMSException: as for :meth:`send`, if the message, the destination or the state of the producer is wrong.
         """
         core = self._core
         core.window.check_room()
         future: asyncio.Future[None] = self._loop.create_future()
 
         def settle(error: BaseException | None) -> None:
-            if not future.done():  # its owner may have cancelled it; the send goes on
+            if not future.done():  # the caller may have cancelled the future; the send goes on
                 if error is None:
                     future.set_result(None)
                 else:
@@ -150,9 +152,10 @@ class MessageProducer(ProducerFacade):
     ) -> None:
         """Send the reply to a request, to the ``reply_to`` of the request.
 
-        The reply gets the correlation id of the request, or the message id of the request if it has no correlation id.
-        The producer must have no destination. Perhaps nobody waits for the reply any more: Artemis accepts messages to
-        a temporary queue that is gone, and drops them.
+        The reply gets the correlation id of the request. If the request has none, the reply gets the message id of the
+        request as its correlation id. The producer must have no destination. If nobody waits for the reply any more,
+        the call may succeed all the same, because Artemis accepts messages to a temporary queue that is gone, and drops
+        them.
 
         Args:
             request: the received message.

@@ -15,11 +15,11 @@ __all__ = ["Requestor"]
 
 class Requestor(RequestorFacade):
     """Sends requests and waits for their replies. Any number of tasks may share a requestor.
-    :meth:`Session.create_requestor` makes one.
+    :meth:`Session.create_requestor` makes a requestor.
 
-    The replies come to a temporary queue of the requestor. The answering program copies the correlation id of the
-    request into that of the reply, or the message id if the request has no correlation id.
-    :meth:`MessageProducer.reply` does this.
+    The replies come to a temporary queue of the requestor. The answering program must give the reply the correlation id
+    of the request, or the message id of the request if that has no correlation id. :meth:`MessageProducer.reply` does
+    this.
     """
 
     def __init__(self, core: core_requestor.Requestor, face: SessionFace) -> None:
@@ -36,10 +36,11 @@ class Requestor(RequestorFacade):
         time_to_live: float | timedelta | None = None,
         delivery_delay: float | timedelta | None = None,
     ) -> Message:
-        """Send a request and return its reply, which is acknowledged. If the task is cancelled, the reply is dropped.
+        """Send a request and return its reply. The reply is acknowledged. If the task is cancelled, the reply is
+        dropped.
 
         Args:
-            message: a message, or what becomes one, such as a ``str``. Its ``reply_to`` is set.
+            message: a message, or a value that becomes one, such as a ``str``. Its ``reply_to`` is set.
             timeout: seconds or ``timedelta`` to wait for the reply; ``None`` waits for ever.
             delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`MessageProducer.send`.
 

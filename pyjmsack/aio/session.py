@@ -20,14 +20,14 @@ __all__ = ["Session"]
 
 
 class Session(SessionFacade):
-    """Makes producers, consumers and messages. A session is made by :meth:`Connection.create_session`. Tasks may share
-    it. Commits, rollbacks and listeners take turns (S15).
+    """Makes producers, consumers and messages. A session is made by :meth:`Connection.create_session`. Several tasks
+    may share a session. Commits, rollbacks, transacted sends and listeners take turns (S15).
     """
 
     def __init__(self, core: core_session.Session, connection: core_connection.Connection) -> None:
         super().__init__(core)
         face = core.face
-        assert isinstance(face, SessionFace)  # of this face's connection
+        assert isinstance(face, SessionFace)  # because a connection of this face made the session
         self._face = face
         self._core_connection = connection
         self._run = face.run
@@ -37,12 +37,11 @@ class Session(SessionFacade):
         """Return a producer for a destination. ``await`` the result, or use it in ``async with``.
 
         Args:
-            destination: where all messages go. ``None`` makes an anonymous producer: each send names its destination
-                (S67).
+            destination: where all messages go. ``None`` = each send names its destination (S67).
 
         Raises:
             InvalidDestinationException: ``destination`` is no destination, was deleted, or the broker does not know it.
-            JMSException: the broker refused the producer. The class says why (S129).
+            JMSException: the broker refused the producer. The class of the error says why (S129).
         """
         return Opening(self._create_producer(destination))
 
@@ -56,8 +55,8 @@ class Session(SessionFacade):
         in ``async with``.
 
         Args:
-            destination: a queue or a topic. Its options, such as ``orders?consumer.prefetchSize=10``, are those of the
-                consumer.
+            destination: a queue or a topic. Options after its name, as in ``orders?consumer.prefetchSize=10``, apply to
+                the consumer.
             selector: a condition in the language of JMS, such as ``"region = 'EU'"``. Only messages that fulfil it
                 come. ``None`` = the option ``consumer.selector`` of the destination, or all messages if it has none.
                 Blank text = all messages.
@@ -67,7 +66,7 @@ class Session(SessionFacade):
             InvalidSelectorException: the selector is wrong (S187).
             InvalidDestinationException: ``destination`` is no destination, was deleted, or is a temporary destination
                 of another connection (S130).
-            UnsupportedFeatureException: this protocol or this broker cannot do it (S119).
+            UnsupportedFeatureException: this protocol or this broker lacks a feature that the consumer needs (S119).
             JMSException: the broker refused the consumer.
         """
         return Opening(self._consumer(self._core.create_consumer(destination, selector, no_local)))
@@ -77,9 +76,9 @@ class Session(SessionFacade):
     ) -> Opening[MessageConsumer]:
         """Return the consumer of a durable subscription, which keeps messages while there is no consumer (S141).
 
-        The subscription belongs to the client id of the connection, and lives until ``unsubscribe(name)``. Another
-        topic, selector or ``no_local`` under the same name deletes the subscription with its messages and makes a new
-        one (S142).
+        The subscription belongs to the client id of the connection, and lives until ``unsubscribe(name)``. A call with
+        the same name and another topic, selector or ``no_local`` deletes the subscription with its messages, and makes
+        a new one (S142).
 
         Args:
             topic: the topic to subscribe to, not a temporary one.
@@ -95,7 +94,7 @@ class Session(SessionFacade):
         return Opening(self._consumer(self._core.subscribe(topic, selector, no_local, subscription)))
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> Opening[MessageConsumer]:
-        """Return one of the consumers of a shared subscription: each message goes to one of them (S143).
+        """Return a new consumer of a shared subscription. Each message goes to only one of its consumers (S143).
 
         The subscription lives as long as its consumers. It belongs to the client id, if one was given, and otherwise to
         all connections without a client id. Its first consumer decides topic and selector.
@@ -117,7 +116,8 @@ class Session(SessionFacade):
     def create_shared_durable_consumer(
         self, topic: Topic, name: str, selector: str | None = None
     ) -> Opening[MessageConsumer]:
-        """Return one of the consumers of a shared subscription that lives until ``unsubscribe(name)`` (S143).
+        """Return a new consumer of a shared subscription that lives until ``unsubscribe(name)``. Each message goes to
+        only one of its consumers (S143).
 
         Args:
             topic: the topic to subscribe to, not a temporary one.
@@ -155,7 +155,7 @@ class Session(SessionFacade):
         its end.
 
         The queue lives as long as the connection, or until its ``delete()``, which is awaited. Everybody may send to
-        it. Only this connection can consume from it (S130).
+        the queue. Only this connection can consume from it (S130).
 
         Raises:
             UnsupportedFeatureException: this protocol or this broker has no temporary queues.
@@ -198,7 +198,7 @@ class Session(SessionFacade):
             selector: as for :meth:`create_consumer`.
 
         Raises:
-            UnsupportedFeatureException: this broker would consume the queue (Artemis over STOMP).
+            UnsupportedFeatureException: this broker would take the messages out of the queue (Artemis over STOMP).
             InvalidSelectorException: the selector is wrong (S187).
             InvalidDestinationException: ``queue`` is not a destination, was deleted, or is a temporary queue of another
                 connection.
@@ -219,7 +219,7 @@ class Session(SessionFacade):
         self._core.acknowledge()
 
     async def recover(self) -> None:
-        """Deliver the messages again that are not acknowledged (S32).
+        """Let the messages that are not acknowledged be delivered again (S32).
 
         Raises:
             IllegalStateException: the session is transacted (S7) or closed.
@@ -239,8 +239,8 @@ class Session(SessionFacade):
             await self._run(self._core.commit())
 
     async def rollback(self) -> None:
-        """Roll the transaction back and begin the next one. The messages of the transaction are delivered again (S80,
-        S83).
+        """Roll the transaction back and begin the next one. The messages that the transaction received are delivered
+        again (S80, S83).
 
         Raises:
             IllegalStateException: the session is not transacted (S7) or closed, or the caller is a completion listener

@@ -33,8 +33,8 @@ def restrict_versions(context: ssl.SSLContext, transport: TransportOptions) -> N
     ]
     if not usable:
         raise InvalidURLException(
-            "transport.enabledProtocols, disabledProtocols and contextProtocol leave no TLS version: expected"
-            f" {' or '.join(_VERSIONS)} to be among them"
+            "transport.enabledProtocols, disabledProtocols and contextProtocol leave no TLS version; allow"
+            f" {' or '.join(_VERSIONS)}"
         )
     context.minimum_version, context.maximum_version = usable[0], usable[-1]
 
@@ -85,7 +85,7 @@ def _named(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]
         if suite not in known:
             near = difflib.get_close_matches(suite, known, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
-            raise InvalidURLException(f"{option}: no suite that this OpenSSL has and takes for safe: {name}{hint}")
+            raise InvalidURLException(f"{option}: {name} is no suite that this OpenSSL has and regards as safe{hint}")
         found.append(suite)
     return found
 

@@ -34,8 +34,8 @@ WRITE_SIZE = 1 << 20
 """The number of bytes that are gathered for one write, because a system call takes longer than copying the pieces."""
 
 READ_SIZE = 1 << 18
-"""The most bytes of one read. asyncio would allocate so many for each read, and give most of them back, which takes
-three system calls."""
+"""The most bytes of one read. The driver has a buffer of its own, because asyncio would allocate a new one for each
+read and give most of it back, which takes three system calls."""
 
 
 class Driver(asyncio.BufferedProtocol):
@@ -71,8 +71,8 @@ class Driver(asyncio.BufferedProtocol):
     def acknowledge_at_once(self, sock: TransportSocket) -> None:
         """Let TCP acknowledge received bytes at once, without waiting for bytes to send, if the system can.
 
-        ActiveMQ Classic does not set TCP_NODELAY. So it holds back its second answer until the first is acknowledged.
-        Without this option, that takes 40 ms, for example in each commit.
+        ActiveMQ Classic does not set TCP_NODELAY. So it holds back its second answer until TCP has acknowledged the
+        first answer. Without this option the acknowledgement takes 40 ms, for example in each commit.
         """
         if _QUICK_ACK is not None:
             self._socket = sock
@@ -88,8 +88,8 @@ class Driver(asyncio.BufferedProtocol):
     def _inquire(self, transport: asyncio.BaseTransport) -> None:
         """Prepare to ask the port which protocol it speaks, if no byte comes.
 
-        This is not done inside TLS, because its handshake has named the protocol already. It is not done either for a
-        connection that has reached its broker before.
+        The port is not asked if the connection uses TLS, because the TLS handshake was answered already. The port is
+        not asked either if the connection has reached its broker before.
         """
         if self._history is None or self._history.answered or self._expected is None or self.encrypted:
             return
@@ -113,7 +113,8 @@ class Driver(asyncio.BufferedProtocol):
         with self._net():
             self._engine.receive_data(data)
         if self._socket is not None and not self._closing:
-            self._socket.setsockopt(socket.IPPROTO_TCP, cast(int, _QUICK_ACK), 1)  # holds for a while only
+            # set again after each read, because the system resets this option after a while
+            self._socket.setsockopt(socket.IPPROTO_TCP, cast(int, _QUICK_ACK), 1)
         if self._timer is None and not self._closing:
             self._tick()
 
@@ -293,7 +294,7 @@ class AsyncioConnector:
             await asyncio.wait_for(self._open(endpoint, engine), timeout)
         except JMSException as error:
             failed(error)
-        except asyncio.TimeoutError as error:  # not the built-in before Python 3.11
+        except asyncio.TimeoutError as error:  # before Python 3.11 this is not the built-in TimeoutError
             failed(
                 _caused(
                     RequestTimedOutException(
@@ -310,11 +311,12 @@ class AsyncioConnector:
     async def _open(self, endpoint: Endpoint, engine: Engine) -> None:
         options = self._options
         if SCHEMES[endpoint.scheme].websocket:
-            from pyjmsack.io.websocket import WebSocketEngine  # with a third-party package that others do not need
+            # imported here, because only WebSocket needs the third-party package that this module imports
+            from pyjmsack.io.websocket import WebSocketEngine
 
             engine = WebSocketEngine(engine, endpoint, options.ws_http_headers)
         context = client_context(options, self._ssl_context) if endpoint.tls else None
-        local: Any = None  # the stubs of asyncio know no address that is None, for any one
+        local: Any = None  # Any, because the stubs of asyncio do not allow None in place of an address
         if options.local_address or options.local_port:
             local = (options.local_address, options.local_port)
         transport, driver = await self._loop.create_connection(
@@ -335,8 +337,8 @@ class AsyncioConnector:
     def _race(self, host: str) -> dict[str, Any]:
         """Return the options with which asyncio tries several addresses of one host name at the same time.
 
-        There are none for a plain address, because it is the only one, and because asyncio may leak a socket if such an
-        attempt is cancelled. Loops other than asyncio's, such as uvloop, try one address after the other.
+        For an IP address there are no options, because it is the only address, and because asyncio may leak a socket if
+        such an attempt is cancelled. Loops other than asyncio's, such as uvloop, try one address after the other.
         """
         if _is_address(host) or not isinstance(self._loop, asyncio.BaseEventLoop):
             return {}

@@ -95,7 +95,7 @@ class GuardFile:
             if self._ended:
                 return False
             if not self._thread.is_alive():
-                self._thread.start()  # first: a process may have no thread left
+                self._thread.start()  # before the session is added, because the system may refuse a new thread
             self._users.append(report)
             return True
 
@@ -105,7 +105,7 @@ class GuardFile:
         The thread still writes the keys of the session. After the last session has left, the thread gives up if the
         disk fails.
         """
-        with self._work, suppress(ValueError):  # it left before
+        with self._work, suppress(ValueError):  # the session was removed before
             self._users.remove(report)
             self._work.notify()
 
@@ -159,7 +159,8 @@ class GuardFile:
                 self._failing_since, self._told = None, False
             except Exception as error:  # any error: without this thread nothing would be acknowledged any more
                 self._failed(error)
-        for keys, then in self._writes:  # acknowledgements that cannot be remembered are not sent; the rest must be
+        # commands that wait behind the writes still run; acknowledgements whose keys cannot be written are not sent
+        for keys, then in self._writes:
             if not keys:
                 self._call(then)
         self._close_database()
@@ -177,7 +178,10 @@ class GuardFile:
                 elif self._failing_since is None or ((self._questions or self._openers) and not self._stuck):
                     return True
                 elif not self._users:
-                    log.error("failover.duplicateGuard=sqlite:%s: given up; messages may come again", self._path)
+                    log.error(
+                        "failover.duplicateGuard=sqlite:%s cannot be written, and is given up; messages may come again",
+                        self._path,
+                    )
                     break
                 else:
                     self._work.wait(_RETRY)
@@ -190,7 +194,7 @@ class GuardFile:
     def _open(self) -> None:
         if self._database is None:
             self._database = self._prepared()
-            # processes that end before their turn to trim would let the file grow without end
+            # trimmed at the first write, because processes that end early would let the file grow without end
             self._added = _TRIM_EVERY
         while self._openers:
             self._call(self._openers.popleft(), None)
@@ -285,7 +289,7 @@ class GuardFile:
     def _close_database(self) -> None:
         database, self._database = self._database, None
         if database is not None:
-            with suppress(sqlite3.Error):  # nothing is lost by it: each statement was a transaction
+            with suppress(sqlite3.Error):  # no key is lost by an error here, because each statement was a transaction
                 database.close()
 
     @staticmethod
@@ -298,9 +302,9 @@ class GuardFile:
 
 @atexit.register
 def _finish_all() -> None:
-    """Wait for the waiting keys of a program that ends without closing its connections.
+    """Wait until the keys that wait are written, because the program ends, perhaps without closing its connections.
 
-    The acknowledgements of these messages are then sent, too.
+    After each write, the acknowledgements that wait for it are sent, too.
     """
     for (process, _), file in [*_files.items()]:
         if process == os.getpid():

@@ -25,7 +25,7 @@ MOST = 1000
 _OTHER = {"AMQP": "STOMP", "STOMP": "AMQP"}
 _asked: dict[tuple[str, int], float] = {}
 """The time on the monotonic clock when each address was asked. Loops on several threads use this without a lock; at
-worst, both ask the same address."""
+worst, two loops ask the same address."""
 
 
 class History:
@@ -33,8 +33,8 @@ class History:
 
     def __init__(self) -> None:
         self.answered = False
-        """Whether a broker has spoken the protocol of its URL. If so, no port is asked any more, in particular not
-        after a loss, when the connection tries its brokers again."""
+        """Whether a broker has spoken the protocol of its URL. From then on no port is asked, for example when the
+        connection tries its brokers again after a loss."""
 
 
 class Inquiry:
@@ -42,7 +42,7 @@ class Inquiry:
 
     Args:
         expected: the protocol of the stream's URL.
-        found: called with the name of another protocol if the port speaks this one and not the expected one.
+        found: called with the name of the other protocol if the port speaks only that protocol.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expected: str, found: Callable[[str], None]) -> None:

@@ -100,14 +100,14 @@ class Store:
                 f"{self}: {found} stores cannot be read; {store_conversion(found, shlex.quote(self.path))}"
             )
         if self.type not in (None, found):
-            raise InvalidURLException(f"{self}: the options say that it is {self.type}, and it is {found}")
+            raise InvalidURLException(f"{self}: the options say that the store is {self.type}, but it is {found}")
         return found
 
     def _authorities(self) -> bytes:
         content = self._decrypt()
         certificates = [entry.certificate for entry in (content.cert, *content.additional_certs) if entry is not None]
         if not certificates:
-            raise InvalidURLException(f"{self}: it holds no certificates")
+            raise InvalidURLException(f"{self}: the store contains no certificates")
         from cryptography.hazmat.primitives.serialization import Encoding
 
         return b"".join(one.public_bytes(Encoding.DER) for one in certificates)
@@ -121,7 +121,7 @@ class Store:
 
         content = self._decrypt()
         if content.key is None or content.cert is None:
-            raise InvalidURLException(f"{self}: it holds no private key with its certificate")
+            raise InvalidURLException(f"{self}: the store contains no private key with its certificate")
         password = secrets.token_urlsafe()
         pem = content.key.private_bytes(
             serialization.Encoding.PEM,

@@ -1,4 +1,4 @@
-"""Keeps large messages that arrive in files. A thread writes the files, so that the loop never waits (S168)."""
+"""Keeps large received messages in files. A thread writes the files, so that the loop never waits (S168)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ each message would be too many. But a file takes room on the disk until its last
 class SpoolFile:
     """A temporary file without a name, so that nothing stays on the disk however the process ends.
 
-    The file is closed when no message in it is used any more. ``__del__`` does not close it: weak references work until
-    ``__del__`` has returned, and closing lets other threads run. So the loop could find a file in a
-    :class:`Spooler` that is closed, and a consumer ended with an error.
+    A finalizer closes the file when no message in it is used any more. ``__del__`` must not close the file, because
+    weak references work until ``__del__`` has returned, and other threads run while a file is being closed. So the loop
+    could find a closed file in a :class:`Spooler`, and a consumer would end with an error.
     """
 
     def __init__(self, directory: str | None) -> None:
@@ -41,7 +41,7 @@ class SpoolFile:
         """
         with self._using:
             if self._file is None:
-                # no context, because the file lives as long as somebody may read it
+                # no ``with`` block, because the file lives as long as somebody may read it
                 self._file = tempfile.TemporaryFile(prefix="pyjmsack-", dir=self._directory, buffering=0)  # noqa: SIM115
                 finalize(self, self._file.close).atexit = False
             self._file.seek(position)
@@ -128,7 +128,7 @@ class Spool:
             return
         try:
             self._file.write(position, data)
-        except Exception as error:  # beside OSError, what a name of a directory can cause
+        except Exception as error:  # OSError, or another error that the name of a directory can cause
             self.error = JMSException(
                 f"a large message cannot be kept in a temporary file: {error}; amqp.spoolDirectory names the directory,"
                 " and amqp.spoolOver=-1 keeps messages in memory"

@@ -33,14 +33,14 @@ class LoopThread:
         try:
             self.loop.run_forever()
         finally:
-            for task in asyncio.all_tasks(self.loop):  # a stream that was still being opened
+            for task in asyncio.all_tasks(self.loop):  # such as a task that still opens a stream
                 task.cancel()
                 self.loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
             self.loop.close()
 
     def release(self) -> None:
-        """Count one user less. For the last user, stop the thread and wait for its end (S123)."""
+        """Note that one user has left. After the last user, stop the thread and wait for its end (S123)."""
         with _lock:
             self.users -= 1
             if self.users > 0 or self.pid != os.getpid():

@@ -30,7 +30,7 @@ def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | No
     """
     if ssl_context is not None:
         if ignored := transport.tls_options():
-            logger.warning("%s: no effect, as an ssl_context is given", ", ".join(ignored))
+            logger.warning("%s: no effect, because an ssl_context is given", ", ".join(ignored))
         return ssl_context
     trust, key = _stores(transport)
     context = ssl.create_default_context() if trust is None else trust.trusting()
@@ -40,7 +40,7 @@ def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | No
         key.load_key(context)
     context.check_hostname = transport.verify_host
     if transport.trust_all:
-        logger.warning("transport.trustAll=true: the certificate is not verified, anyone can pose as the broker")
+        logger.warning("transport.trustAll=true: the certificate is not verified, so anyone can pose as the broker")
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
@@ -92,7 +92,7 @@ def refusal(error: Exception | None) -> JMSSecurityException | None:
     if not isinstance(error, ssl.SSLError) or "_ALERT_" not in (error.reason or ""):
         return None
     refused = JMSSecurityException(
-        f"the broker ended TLS: {error}; the client's certificate is the one in transport.keyStoreLocation, or in the"
+        f"the broker ended TLS: {error}; check the client's certificate, in transport.keyStoreLocation or in the"
         " ssl_context",
         error_code="tls:certificate",
     )

@@ -208,7 +208,7 @@ class WebSocketEngine:
 
     def _on_accepted(self, event: events.AcceptConnection) -> None:
         if event.subprotocol != self._subprotocol:
-            self._fail(ConnectionLostException(f"{self._endpoint} speaks WebSocket, and not {self._subprotocol} in it"))
+            self._fail(ConnectionLostException(f"{self._endpoint} speaks WebSocket, but not {self._subprotocol} in it"))
             return
         self._open = True
         self._inner.connection_made(self)

@@ -29,7 +29,7 @@ class Acknowledger:
         self._guard = guard
 
     def acknowledge(self, message: Message) -> None:
-        """Acknowledge by the session's mode."""
+        """Acknowledge as the acknowledge mode of the session says."""
         with self._guard:
             self._core.acknowledge_message(message)
 
@@ -59,9 +59,10 @@ class SessionFace:
         self._core.completions.dispatcher.submit(call)
 
     def feed(self, listening: Listening) -> None:
-        """Feed a consumer's listener, on the dispatcher's thread.
+        """Give messages to the listener of a consumer. Runs on the dispatcher's thread.
 
-        The session is free while a listener runs. One turn settles a message and takes the next message.
+        While the listener runs, other threads may use the session. Afterwards, this thread takes the session, settles
+        the message, and takes the next one.
         """
         guard = self.guard
         try:
@@ -70,7 +71,7 @@ class SessionFace:
                 for _ in range(BATCH):
                     call = listening.begin()
                     if call is None:
-                        listening.unscheduled()  # in this turn, so that no worker leaves between the two
+                        listening.unscheduled()  # before the session is free, so that no worker finishes in between
                         return
                     if call.worker is not None:
                         call.worker.submit(partial(self._work, listening, call))

@@ -17,8 +17,7 @@ from pyjmsack.errors import IllegalStateException
 __all__ = ["SessionGuard"]
 
 _LOOK = 0.05
-"""Seconds between two looks of a thread that waits for a session. It looks whether the thread with the session still
-runs."""
+"""Seconds after which a thread that waits for a session looks again whether the call that has the session is over."""
 _replacing = threading.Lock()
 
 
@@ -47,8 +46,8 @@ class SessionGuard:
         """Take the session for one call, until the calling function gives it back or is over.
 
         Raises:
-            IllegalStateException: another thread is inside a call, and the session has no listener, whose thread it
-                could be.
+            IllegalStateException: another thread is inside a call, and the session has no listener. With a listener,
+                the threads take turns instead.
         """
         mine = (get_ident(), sys._getframe(1))
         held = self._held.setdefault(None, mine)
@@ -68,7 +67,7 @@ class SessionGuard:
         self._await_turn(mine)
 
     def wait(self) -> None:
-        """Take the session as its dispatcher, which may have to wait for a call to end."""
+        """Take the session for its dispatcher. If another thread is inside a call, wait for the end of this call."""
         mine = (get_ident(), sys._getframe(1))
         held = self._held.setdefault(None, mine)
         if held is not mine and held[0] != mine[0]:
@@ -107,7 +106,7 @@ class SessionGuard:
         if held is not None and held[1] is frame:
             self._held.pop(None, None)
             while self._gates:
-                with suppress(IndexError, RuntimeError):  # another thread opens it, or its owner has gone on
+                with suppress(IndexError, RuntimeError):  # another thread opens the gate, or its owner has gone on
                     self._gates.popleft().release()
 
 

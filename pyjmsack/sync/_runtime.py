@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 def wait(completion: Completion[Any], timeout: float | None) -> bool:
-    """Block until the completion is done; False if ``timeout`` seconds passed first. Ctrl-C gets through."""
+    """Block until the completion is done; False if ``timeout`` seconds passed first. Ctrl-C ends the wait."""
     lock = allocate_lock()
     lock.acquire()
     completion.add_callback(lambda _: lock.release())
@@ -104,7 +104,7 @@ class SyncRuntime:
         self.loop.run_in_executor(None, work).add_done_callback(lambda _: then())
 
     def away(self, work: Callable[[], Any]) -> Any:
-        """Run work that waits for a disk on the caller's thread."""
+        """Run ``work``, which waits for a disk, on the caller's thread."""
         return work()
 
     def hurry(self) -> None:
@@ -113,10 +113,10 @@ class SyncRuntime:
             self._wake()
 
     def _hand_over(self) -> None:
-        """Let the loop thread have the interpreter until the burst is on the wire.
+        """Let the loop thread have the interpreter until the burst is written to the socket.
 
-        A thread that computes gives the interpreter away only every 5 ms. Without this method the loop would wait so
-        long after each of its system calls. That was measured to halve the throughput of pipelined sends.
+        A thread that computes gives the interpreter away only every 5 ms. Without this method the loop would wait up to
+        5 ms after each of its system calls, which halved the number of sends per second in a measurement.
         """
         if threading.get_ident() != self._thread.ident:
             written: Completion[None] = Completion()
@@ -134,7 +134,7 @@ class SyncRuntime:
                 raise
 
     def _usable(self) -> bool:
-        # another thread closed it a moment ago, and no caller may wait for a command that will not run
+        # another thread may just have closed the connection, and no caller may wait for a command that will not run
         if self._closed:
             refuse_commands(self._outbox, IllegalStateException("the connection is closed"))
             return False
@@ -167,7 +167,7 @@ class SyncRuntime:
         """Run an operation of the core (``core/steps.py``) to its end, and block the caller's thread meanwhile."""
         if self._pid != os.getpid():
             raise IllegalStateException(_FOREIGN)
-        # the system gives the number of an ended thread to another one
+        # not checked after a close, because the system may give the number of the ended loop thread to this thread
         if not self._closed and threading.get_ident() == self._thread.ident:
             steps.close()
             raise IllegalStateException("a blocking call on the I/O thread would wait for itself")
@@ -220,8 +220,8 @@ class SyncRuntime:
 
 
 class Keeper:
-    """Keeps the process alive until the connection is closed or lost (``jms.useDaemonThread=false``). A thread that is
-    no daemon does the same.
+    """Keeps the process alive until the connection is closed or lost (``jms.useDaemonThread=false``), by a thread that
+    is not a daemon.
     """
 
     def __init__(self) -> None:
@@ -291,7 +291,7 @@ class ThreadDispatcher:
         closed = False
         while not closed:
             self._signal.get()
-            closed = self._closed  # before the look, so that all earlier calls are in the queue
+            closed = self._closed  # read before the calls, so that no call from before the close is left behind
             while self._calls:
                 self._guarded(self._calls[0])
                 self._calls.popleft()
@@ -320,8 +320,8 @@ class ThreadDispatcher:
     def idle(self) -> Steps[None]:
         """Wait until the call that runs now is over.
 
-        This method first publishes its waiter, and then reads ``_calls``. The thread does the reverse, so one of the
-        two sees the other.
+        This method first adds its waiter, and then reads ``_calls``. The thread first removes a call, and then looks
+        for waiters. So either this method finds no call, or the thread finds the waiter.
         """
         if not self._calls or self.running_here():
             return

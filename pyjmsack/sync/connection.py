@@ -24,7 +24,7 @@ __all__ = ["Connection", "ConnectionFactory"]
 
 
 class ConnectionFactory(FactoryFacade):
-    """Makes connections to one broker. The constructor checks everything and connects to nothing.
+    """Makes connections to one broker. The constructor checks all arguments, and does not connect.
 
     >>> ConnectionFactory("amqp://localhost:5672", username="artemis", password="secret")
     ConnectionFactory('amqp://localhost:5672')
@@ -35,23 +35,24 @@ class ConnectionFactory(FactoryFacade):
         username, password: the login. They override ``jms.username`` and ``jms.password``.
         client_id: overrides ``jms.clientID``. If neither is given, a client id is generated.
         options: more URL options, by their Java names. They override those in the URL.
-        ledger: directory in which each connection records what it sends, receives and lives through. The factories of
+        ledger: directory in which each connection records its sends, its deliveries and its events. The factories of
             several programs may share it. Needs ``pyjmsack[ledger]``. ``None`` records nothing.
         message_transformer: an object with ``producer_transform(message, destination)``, called before a message is
             stamped and sent, and ``consumer_transform(message, destination)``, called before a message is handed out.
-            Either may be missing. Each returns a message to use instead, or ``None`` (S192).
+            One of the two may be missing. Each returns a message to use instead, or ``None`` to keep the message
+            (S192).
         ssl_context: used for TLS schemes instead of a context made from the ``transport.*`` options.
 
     Raises:
         InvalidURLException: the URL or an option is wrong. The text names the nearest right spelling.
         InvalidClientIDException: the client id is empty (S122).
-        TypeError: ``message_transformer`` has none of its functions, or one that is a coroutine function.
-        UnsupportedFeatureException: a scheme or option is not honoured here; or the extra for a ledger or for tracing
-            is not installed.
+        TypeError: ``message_transformer`` has neither function, or a function that is not a plain function.
+        UnsupportedFeatureException: this library does not support a scheme or an option; or the extra that a ledger or
+            tracing needs is not installed.
     """
 
     def create_connection(self, username: str | None = None, password: str | None = None) -> Connection:
-        """Connect and log in. The connection is open, and stopped, when this returns (S120).
+        """Connect and log in. The new connection is stopped: no message is handed out before ``start()`` (S120).
 
         Args:
             username, password: instead of those of the factory. A password without a username is ignored.
@@ -60,7 +61,8 @@ class ConnectionFactory(FactoryFacade):
             JMSSecurityException: the broker refused the login.
             InvalidClientIDException: the client id is in use at the broker (S122).
             ConnectionLostException: no broker answers at this address.
-            RequestTimedOutException: the broker is silent (``transport.connectTimeout``, ``jms.connectTimeout``).
+            RequestTimedOutException: the broker did not answer within ``transport.connectTimeout`` or
+                ``jms.connectTimeout``.
         """
         ledger = self._open_ledger()
         thread = acquire()
@@ -103,12 +105,12 @@ class ConnectionFactory(FactoryFacade):
         Args:
             ack_mode: an :class:`AckMode` or its number. ``AckMode.SESSION_TRANSACTED`` makes the session transacted.
             username, password: instead of those of the factory. A password without a username is ignored.
-            auto_start: whether the first consumer, browser or requestor starts the connection. If not, call
+            auto_start: whether the first consumer, browser or requestor starts the connection. If false, call
                 ``start()``.
 
         Raises:
             TypeError: ``ack_mode`` is a ``bool``.
-            JMSException: the mode is unknown, or an error of :meth:`create_connection`.
+            JMSException: the mode is unknown; or as for :meth:`create_connection`.
         """
         from pyjmsack.sync.context import JMSContext
 
@@ -127,8 +129,9 @@ class Connection(ConnectionFacade):
 
     @property
     def client_id(self) -> str | None:
-        """The client id that was given or set; ``None`` for a generated one. It can be set once, before the connection
-        is used (S122). Setting it opens the connection again, because the broker takes the id when a connection opens.
+        """The client id that was given or set; ``None`` for a generated one. The client id can be set once, before the
+        connection is used (S122). Then the connection is opened again, because a client sends its id only when it opens
+        a connection.
 
         Raises (on setting):
             IllegalStateException: the id was given or set before, or the connection was used.
@@ -150,7 +153,7 @@ class Connection(ConnectionFacade):
         self._core.start()
 
     def stop(self) -> None:
-        """Hand out no message until ``start``. The call waits for listeners at work (S120).
+        """Hand out no more messages until ``start``, and wait until the running listeners have finished (S120).
 
         Raises:
             IllegalStateException: the connection is closed, or the caller is a listener of this connection (S14).
@@ -162,14 +165,14 @@ class Connection(ConnectionFacade):
 
         Args:
             ack_mode: an :class:`AckMode` or its number.
-            transacted: ``True`` makes a transacted session, whatever ``ack_mode`` says. ``None`` follows the mode.
+            transacted: ``True`` makes a transacted session, whatever ``ack_mode`` is. ``None`` = as ``ack_mode`` says.
                 ``False`` with ``AckMode.SESSION_TRANSACTED`` is an error.
 
         Raises:
             TypeError: ``ack_mode`` is a ``bool``, as in the Java call.
             JMSException: the mode is unknown, or contradicts ``transacted``.
-            UnsupportedFeatureException: the session is transacted, this broker keeps only a weaker promise, and the URL
-                says ``strict=true`` (S88).
+            UnsupportedFeatureException: the session is transacted, the transactions of this broker are not atomic, and
+                the URL has ``strict=true`` (S88).
             IllegalStateException: the connection is closed.
         """
         return Session(self._run(self._core.create_session(ack_mode, transacted)), self._core)

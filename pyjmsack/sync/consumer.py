@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 
 class MessageConsumer(ConsumerFacade):
-    """Receives messages. A consumer is made by :meth:`Session.create_consumer` and its relatives, and belongs to the
-    thread of its session. A ``for`` loop over it receives messages until the consumer is closed.
+    """Receives messages. A consumer is made by :meth:`Session.create_consumer` and similar methods, and belongs to the
+    thread of its session. A ``for`` loop over a consumer receives messages until the consumer is closed.
     """
 
     def __init__(self, core: Consumer, face: SessionFace) -> None:
@@ -43,12 +43,12 @@ class MessageConsumer(ConsumerFacade):
             The message. ``None`` if none came in time, or if the consumer was closed meanwhile (S123).
 
         Raises:
-            TypeError, ValueError: the timeout is no number, negative, NaN, or more than 1,000,000,000.
+            TypeError, ValueError: the timeout is not a number, or is negative, NaN, or more than 1,000,000,000.
             IllegalStateException: the consumer is closed, a consumer of this session has a listener (S8), or another
                 thread is using the session (S15).
             ConnectionLostException: the connection failed (S128).
             RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``; or the timeout is
-                0, and for 60 s only messages came that were refused.
+                0, and all messages that came were refused, for 60 s.
         """
         limit = None if timeout is None else seconds(timeout)
         guard = self._guard
@@ -80,7 +80,7 @@ class MessageConsumer(ConsumerFacade):
             The body. ``None`` if no message came in time, or if the consumer was closed meanwhile.
 
         Raises:
-            MessageFormatException: the body has another type. In AUTO and DUPS_OK the message is not acknowledged then,
+            MessageFormatException: the body has another type. In AUTO and DUPS_OK, such a message is not acknowledged,
                 and the next call receives it again (S176).
             IllegalStateException, ConnectionLostException, RequestTimedOutException: as for :meth:`receive`.
         """
@@ -101,23 +101,22 @@ class MessageConsumer(ConsumerFacade):
             self._core.acknowledge()
 
     def drain(self, timeout: float | timedelta | None = None) -> bool:
-        """Stop without loss. No new message is handed out, and the listener at work finishes. Acknowledgements that
-        wait are sent, and prefetched messages go back uncounted. Messages that the caller holds may still be
-        acknowledged. Close the consumer afterwards.
+        """Stop without loss. No more messages are handed out, the running listener finishes, and the acknowledgements
+        that wait are sent. Prefetched messages go back to the broker, and their redelivery is not counted. Messages
+        that the caller holds may still be acknowledged. Close the consumer afterwards.
 
-        In no-acknowledgement mode the broker has forgotten what was prefetched (S36). So ``receive`` hands these
-        messages out until ``receive`` returns ``None``. A consumer with a listener drops them.
+        In no-acknowledgement mode prefetched messages cannot go back, because the broker has forgotten them (S36). So
+        ``receive`` hands these messages out until ``receive`` returns ``None``. A consumer with a listener drops them.
 
         Args:
-            timeout: seconds or a ``timedelta`` to wait for the listener at work; ``None`` = as long as it takes.
+            timeout: seconds or a ``timedelta`` to wait for the running listener; ``None`` = as long as it takes.
 
         Returns:
-            False if the listener did not finish in time. The message then gets its outcome later, when the listener
-            ends.
+            False if the running listener did not finish in time. Its message gets an outcome when the listener ends.
 
         Raises:
             IllegalStateException: the consumer is closed.
-            TypeError, ValueError: the timeout is no number, negative, NaN, or more than 1,000,000,000.
+            TypeError, ValueError: the timeout is not a number, or is negative, NaN, or more than 1,000,000,000.
         """
         return self._run(self._core.drain(seconds(timeout)))
 

@@ -31,7 +31,7 @@ class JMSContext(Session):
     """
 
     auto_start: bool = True
-    """Whether the first consumer or browser starts the connection."""
+    """Whether the first consumer, browser or requestor starts the connection."""
 
     def __init__(self, connection: Connection, ack_mode: int, *, auto_start: bool = True, owner: bool = True) -> None:
         try:
@@ -56,8 +56,8 @@ class JMSContext(Session):
         return self._connection.client_id
 
     def create_context(self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE) -> JMSContext:
-        """Return one more context, with a session of its own on the same connection. The connection stays that of this
-        context: the end of the new context does not close it.
+        """Return one more context, with a session of its own on the same connection. The new context does not close the
+        connection when it is closed.
 
         Args:
             ack_mode: the :class:`AckMode` of the new session, or its number.
@@ -88,7 +88,7 @@ class JMSContext(Session):
             selector: as for :meth:`Session.create_consumer`.
 
         Raises:
-            UnsupportedFeatureException: this broker would consume the queue (Artemis over STOMP).
+            UnsupportedFeatureException: this broker would take the messages out of the queue (Artemis over STOMP).
             InvalidSelectorException: the selector is wrong (S187).
             InvalidDestinationException: ``queue`` is not a destination, was deleted, or is a temporary queue of another
                 connection.
@@ -110,10 +110,10 @@ class JMSContext(Session):
         self._connection.start()
 
     def stop(self) -> None:
-        """Hand out no message until ``start``. The call waits for listeners at work (S120).
+        """Hand out no more messages until ``start``, and wait until the running listeners have finished (S120).
 
         Raises:
-            IllegalStateException: the connection is closed, or the caller is a listener of it (S14).
+            IllegalStateException: the connection is closed, or the caller is a listener of this connection (S14).
         """
         self._connection.stop()
 

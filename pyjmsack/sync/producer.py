@@ -64,13 +64,14 @@ class MessageProducer(ProducerFacade):
         Raises:
             JMSException: the broker rejected, released or modified the message (S63); or a mode or priority is out of
                 range.
-            SendTimedOutException: no credit or no outcome within ``jms.sendTimeout`` (S66).
+            SendTimedOutException: the broker gave no credit or no outcome within ``jms.sendTimeout`` (S66).
             ResourceAllocationException: the message is larger than ``wireFormat.maxFrameSize``, or the broker has no
                 room.
-            InvalidDestinationException, UnsupportedFeatureException: the destination does not fit (S67).
+            InvalidDestinationException, UnsupportedFeatureException: the destination is missing or wrong, or the
+                producer has another one (S67).
             UnsupportedFeatureException: this broker would ignore the delay (S157).
-            MessageFormatException: not a message, or a value in it that JMS forbids; or a time that is no number of at
-                least 0.
+            MessageFormatException: ``message`` cannot become a message, or contains a value that JMS forbids; or a time
+                is not a number of at least 0.
             IllegalStateException: the producer is closed, another thread is using the session (S15), or the message
                 waits for its completion listener (S73).
         """
@@ -101,8 +102,8 @@ class MessageProducer(ProducerFacade):
         delivery_delay: float | timedelta | None = None,
         completion_listener: CompletionListener | None = None,
     ) -> Future[None]:
-        """Send without waiting for the broker. The future is done when the broker has confirmed, and fails as
-        :meth:`send` would.
+        """Send without waiting for the broker. The future is done when the broker has answered. It fails with the error
+        that :meth:`send` would raise.
 
         At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed (S65). The next send
         waits for room, for ``jms.sendTimeout`` at most.
@@ -116,7 +117,7 @@ class MessageProducer(ProducerFacade):
 
         Raises:
             SendTimedOutException: there was no room within ``jms.sendTimeout`` (S66).
-            JMSException: as for :meth:`send`, for what is wrong with the message, the destination or the producer.
+            JMSException: as for :meth:`send`, if the message, the destination or the state of the producer is wrong.
         """
         guard = self._guard
         guard.acquire()
@@ -149,9 +150,10 @@ class MessageProducer(ProducerFacade):
     ) -> None:
         """Send the reply to a request, to the ``reply_to`` of the request.
 
-        The reply gets the correlation id of the request, or the message id of the request if it has no correlation id.
-        The producer must have no destination. Perhaps nobody waits for the reply any more: Artemis accepts messages to
-        a temporary queue that is gone, and drops them.
+        The reply gets the correlation id of the request. If the request has none, the reply gets the message id of the
+        request as its correlation id. The producer must have no destination. If nobody waits for the reply any more,
+        the call may succeed all the same, because Artemis accepts messages to a temporary queue that is gone, and drops
+        them.
 
         Args:
             request: the received message.

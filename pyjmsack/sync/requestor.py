@@ -15,12 +15,12 @@ __all__ = ["Requestor"]
 
 
 class Requestor(RequestorFacade):
-    """Sends requests and waits for their replies, as JMS' ``QueueRequestor``. Any number of threads may share a
-    requestor. :meth:`Session.create_requestor` makes one.
+    """Sends requests and waits for their replies, like the ``QueueRequestor`` of JMS. Any number of threads may share a
+    requestor. :meth:`Session.create_requestor` makes a requestor.
 
-    The replies come to a temporary queue of the requestor. The answering program copies the correlation id of the
-    request into that of the reply, or the message id if the request has no correlation id.
-    :meth:`MessageProducer.reply` does this.
+    The replies come to a temporary queue of the requestor. The answering program must give the reply the correlation id
+    of the request, or the message id of the request if that has no correlation id. :meth:`MessageProducer.reply` does
+    this.
     """
 
     def __init__(self, core: core_requestor.Requestor, face: SessionFace) -> None:

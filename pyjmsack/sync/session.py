@@ -20,13 +20,13 @@ __all__ = ["Session"]
 
 class Session(SessionFacade):
     """Makes producers, consumers and messages. A session is made by :meth:`Connection.create_session`. It belongs to
-    one thread at a time (S15), or to its listeners.
+    one thread at a time (S15). If it has a listener, the listener's thread and one thread of the caller take turns.
     """
 
     def __init__(self, core: core_session.Session, connection: core_connection.Connection) -> None:
         super().__init__(core)
         face = core.face
-        assert isinstance(face, SessionFace)  # of this face's connection
+        assert isinstance(face, SessionFace)  # because a connection of this face made the session
         self._face = face
         self._core_connection = connection
         self._run = face.run
@@ -36,12 +36,11 @@ class Session(SessionFacade):
         """Return a producer for a destination.
 
         Args:
-            destination: where all messages go. ``None`` makes an anonymous producer: each send names its destination
-                (S67).
+            destination: where all messages go. ``None`` = each send names its destination (S67).
 
         Raises:
             InvalidDestinationException: ``destination`` is no destination, was deleted, or the broker does not know it.
-            JMSException: the broker refused the producer. The class says why (S129).
+            JMSException: the broker refused the producer. The class of the error says why (S129).
         """
         return MessageProducer(self._run(self._core.create_producer(destination)), self._face)
 
@@ -51,8 +50,8 @@ class Session(SessionFacade):
         """Return a consumer. It gets messages once the connection is started (S120).
 
         Args:
-            destination: a queue or a topic. Its options, such as ``orders?consumer.prefetchSize=10``, are those of the
-                consumer.
+            destination: a queue or a topic. Options after its name, as in ``orders?consumer.prefetchSize=10``, apply to
+                the consumer.
             selector: a condition in the language of JMS, such as ``"region = 'EU'"``. Only messages that fulfil it
                 come. ``None`` = the option ``consumer.selector`` of the destination, or all messages if it has none.
                 Blank text = all messages.
@@ -62,7 +61,7 @@ class Session(SessionFacade):
             InvalidSelectorException: the selector is wrong (S187).
             InvalidDestinationException: ``destination`` is no destination, was deleted, or is a temporary destination
                 of another connection (S130).
-            UnsupportedFeatureException: this protocol or this broker cannot do it (S119).
+            UnsupportedFeatureException: this protocol or this broker lacks a feature that the consumer needs (S119).
             JMSException: the broker refused the consumer.
         """
         return self._consumer(self._core.create_consumer(destination, selector, no_local))
@@ -72,9 +71,9 @@ class Session(SessionFacade):
     ) -> MessageConsumer:
         """Return the consumer of a durable subscription, which keeps messages while there is no consumer (S141).
 
-        The subscription belongs to the client id of the connection, and lives until ``unsubscribe(name)``. Another
-        topic, selector or ``no_local`` under the same name deletes the subscription with its messages and makes a new
-        one (S142).
+        The subscription belongs to the client id of the connection, and lives until ``unsubscribe(name)``. A call with
+        the same name and another topic, selector or ``no_local`` deletes the subscription with its messages, and makes
+        a new one (S142).
 
         Args:
             topic: the topic to subscribe to, not a temporary one.
@@ -90,7 +89,7 @@ class Session(SessionFacade):
         return self._consumer(self._core.subscribe(topic, selector, no_local, subscription))
 
     def create_shared_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
-        """Return one of the consumers of a shared subscription. Each message goes to one of them (S143).
+        """Return a new consumer of a shared subscription. Each message goes to only one of its consumers (S143).
 
         The subscription lives as long as its consumers. It belongs to the client id, if one was given, and otherwise to
         all connections without a client id. Its first consumer decides topic and selector.
@@ -110,7 +109,8 @@ class Session(SessionFacade):
         return self._consumer(self._core.subscribe(topic, selector, False, subscription))
 
     def create_shared_durable_consumer(self, topic: Topic, name: str, selector: str | None = None) -> MessageConsumer:
-        """Return one of the consumers of a shared subscription that lives until ``unsubscribe(name)`` (S143).
+        """Return a new consumer of a shared subscription that lives until ``unsubscribe(name)``. Each message goes to
+        only one of its consumers (S143).
 
         Args:
             topic: the topic to subscribe to, not a temporary one.
@@ -188,7 +188,7 @@ class Session(SessionFacade):
             selector: as for :meth:`create_consumer`.
 
         Raises:
-            UnsupportedFeatureException: this broker would consume the queue (Artemis over STOMP).
+            UnsupportedFeatureException: this broker would take the messages out of the queue (Artemis over STOMP).
             InvalidSelectorException: the selector is wrong (S187).
             InvalidDestinationException: ``queue`` is not a destination, was deleted, or is a temporary queue of another
                 connection.
@@ -207,7 +207,7 @@ class Session(SessionFacade):
             self._core.acknowledge()
 
     def recover(self) -> None:
-        """Deliver the messages again that are not acknowledged (S32).
+        """Let the messages that are not acknowledged be delivered again (S32).
 
         Raises:
             IllegalStateException: the session is transacted (S7) or closed, or another thread is using it (S15).
@@ -228,8 +228,8 @@ class Session(SessionFacade):
             self._run(self._core.commit())
 
     def rollback(self) -> None:
-        """Roll the transaction back and begin the next one. The messages of the transaction are delivered again (S80,
-        S83).
+        """Roll the transaction back and begin the next one. The messages that the transaction received are delivered
+        again (S80, S83).
 
         Raises:
             IllegalStateException: the session is not transacted (S7) or closed, another thread is using it (S15), or
