@@ -52,7 +52,7 @@ class Explanation:
             total: messages in the queue, numbered from 0.
             received: how many of them the consumer has received.
             acknowledged: in CLIENT and individual mode the numbers of the messages whose ``acknowledge()`` was called,
-                in transacted mode those of committed transactions. Other modes ignore it.
+                in transacted mode those of committed transactions. Other modes ignore this argument.
 
         Returns:
             The numbers of the messages that are delivered again.

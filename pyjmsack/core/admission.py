@@ -31,7 +31,7 @@ class Why(Enum):
 
 
 class Refusal(NamedTuple):
-    """The fate of a message that is not handed out."""
+    """The reason why a message is not handed out, and the outcome that the message gets."""
 
     why: Why
     outcome: Outcome
@@ -117,7 +117,7 @@ class Admission:
             self.limit = RedeliveryLimit(policy, transacted=transacted)
 
     def decide(self, inbound: Inbound) -> Message | Refusal:
-        """Return the message if it may be handed out, and otherwise the reason and the fate of the message."""
+        """Return the message if it may be handed out, and otherwise the refusal: the reason, and the outcome."""
         redeliveries = inbound.redeliveries
         guard = self._guard
         if guard is not None and guard.alert and not redeliveries and guard.knows(inbound):

@@ -197,7 +197,7 @@ class Connection:
         return session
 
     def _warn_if_never_started(self) -> None:
-        """Log a warning if the connection is not started a while after a consumer was made."""
+        """Log a warning later if the connection is not started by then, because a consumer was made."""
         delay = self.channel.options.warn_about_unstarted_connection_timeout
         if delay is not None and not self.channel.started and not self._warns:
             self._warns = True

@@ -424,8 +424,8 @@ class Consumer:
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> Steps[None]:
-        """Close for the caller. The link stays open as long as delivered messages may still be acknowledged (S29,
-        S84)."""
+        """Close the consumer for the caller. The link stays open as long as delivered messages may still be
+        acknowledged (S29, S84)."""
         if self.closed:
             return
         try:

@@ -154,9 +154,10 @@ class Deliveries:
             self._write(delivery, "stale" if stale else "accepted")
 
     def _not_handed_over(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Record a message that was skipped because it was processed before, has expired or is over a limit.
+        """Record a message that was not handed out, because it was processed before, has expired, was delivered too
+        often or cannot be decoded.
 
-        A message that was given back and not handed out is not recorded.
+        A message that goes back to the queue without being handed out is not recorded.
         """
         if outcome in (Outcome.RELEASED, Outcome.MODIFIED_FAILED) or self._info.browser:
             return

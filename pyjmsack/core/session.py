@@ -166,7 +166,7 @@ class Session:
         """Attach a consumer, a browser or a named subscriber. Messages flow after the connection is started (S120).
 
         Args:
-            pulls: whether the consumer is used with ``receive``, which prefetch 0 needs.
+            pulls: whether the consumer is used with ``receive``, because prefetch 0 works only with ``receive``.
 
         Raises:
             UnsupportedFeatureException: over this protocol the broker lacks a feature that the consumer needs; no

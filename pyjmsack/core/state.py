@@ -14,7 +14,7 @@ __all__ = ["SessionState", "State"]
 
 
 class State(IntEnum):
-    """How far the end of a session has come."""
+    """Whether a session is open, is being closed, or is closed."""
 
     OPEN = 0
     CLOSING = 1

@@ -50,7 +50,7 @@ def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
 
 
 class TracedSend:
-    """Trace one send, from the encoding of the message to the answer of the broker."""
+    """Traces one send, from the encoding of the message to the answer of the broker."""
 
     __slots__ = ("_awaited", "_operation", "_traces", "properties")
 
@@ -92,7 +92,7 @@ class TracedSend:
 
 
 class Processed:
-    """Trace the work of a listener on one message."""
+    """Traces the work of a listener on one message."""
 
     __slots__ = ("_processing",)
 
@@ -109,7 +109,7 @@ class Processed:
 
 
 class TracedConsumer:
-    """Tells the tracing what one consumer does."""
+    """Traces what one consumer does."""
 
     __slots__ = ("_traces", "_tracing", "receives")
 
@@ -166,7 +166,7 @@ class TracedConsumer:
 
 
 class Traces:
-    """Tell the tracing what one connection does.
+    """Traces what one connection does.
 
     Args:
         tracing: the tracing of this connection.

@@ -144,7 +144,7 @@ class AckWindow:
         return self.limit is not None and unacknowledged >= self.limit
 
     def check(self, unacknowledged: int, destination: Destination) -> None:
-        """Warn, once, that the caller seems to have forgotten to acknowledge."""
+        """Warn, once, if the caller holds so many messages that it may have forgotten to acknowledge."""
         if self._warn_above is not None and unacknowledged > self._warn_above:
             self._warn_above = None
             log.warning(
@@ -412,7 +412,7 @@ class Unsettled:
         return unsettled
 
     def submit_behind(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Let the loop run a command behind the acknowledgements that wait for the guard's file."""
+        """Let the loop run a command. If acknowledgements wait for the guard's file, they leave before the command."""
         if self._writes and self.guard is not None:
             self.guard.acknowledge((), command, *arguments)
         else:
@@ -453,7 +453,7 @@ class Unsettled:
 
     def _settle_all(self, delivered: list[Inbound], outcome: Outcome) -> None:
         """Choose one outcome for the stale messages and for ``delivered``. The caller collected ``delivered`` before
-        this method looks into ``stale``. So a message that the loop moves meanwhile is found in one of the two.
+        this method looks into ``stale``. So a message that the loop moves to ``stale`` meanwhile is not missed.
         """
         with self._choosing:
             stale = list(self.stale)

@@ -119,7 +119,9 @@ class Driver(asyncio.BufferedProtocol):
             self._tick()
 
     def _is_stranger(self, data: bytes, expected: str) -> bool:
-        """Check the first bytes. If they belong to another protocol, end the connection with an error that names it."""
+        """Return whether the first bytes belong to another protocol. In this case, end the connection with an error
+        that names the other protocol.
+        """
         self._end_inquiry()
         spoken = recognise(data)
         if spoken is None or spoken == expected:

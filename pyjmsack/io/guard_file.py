@@ -200,7 +200,7 @@ class GuardFile:
             self._call(self._openers.popleft(), None)
 
     def _prepared(self) -> sqlite3.Connection:
-        """Return an open file that has its table."""
+        """Open the file, make its table if there is none, and return the database."""
         database = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY)
         try:
             for statement in _SCHEMA:

@@ -106,7 +106,7 @@ class WebSocketEngine:
     def _check_head(self, data: bytes) -> None:
         """Refuse bytes that are not an HTTP answer, as soon as they come.
 
-        The parser would wait for the end of the first line.
+        This is checked here, because the parser would wait for the end of the first line.
         """
         if len(self._head) < len(_HTTP):
             self._head = (self._head + data)[: len(_HTTP)]

@@ -86,7 +86,7 @@ class SessionGuard:
                     self._gates.remove(gate)
 
     def _replace(self, held: tuple[int, FrameType], mine: tuple[int, FrameType]) -> bool:
-        """Take the session from a holder whose frame is over."""
+        """Take the session if the call of its holder is over. Return whether this thread has the session now."""
         if not _is_over(held[1]):
             return False
         with _replacing:
