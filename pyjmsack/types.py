@@ -102,7 +102,8 @@ class AckMode(IntEnum):
 
 
 class AckType(IntEnum):
-    """The kinds of acknowledgement, with the names and numbers of ActiveMQ. Logs, statistics and traces use the names."""
+    """The kinds of acknowledgement, with the names and numbers of ActiveMQ. Logs, statistics and traces use these
+    names."""
 
     DELIVERED = 0
     POISON = 1
