@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -313,6 +314,17 @@ def test_an_export_that_takes_leaves_the_queue_empty(cli: Cli, queue_name: str, 
     cli.ok("export", queue_name, tmp_path / "x.jsonl", "--take")
     assert take_all(cli.url, queue_name) == []
     assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_name_of_the_file_is_on_the_disk_before_a_message_is_acknowledged(
+    cli: Cli, queue_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a crash of the machine the file was gone, and so were the messages."""
+    synced: list[str] = []
+    monkeypatch.setattr("os.fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    put(cli.url, queue_name, ["a"])
+    cli.ok("export", queue_name, tmp_path / "x.jsonl", "--take")
+    assert synced == [str(tmp_path), str(tmp_path / "x.jsonl")]
 
 
 def test_a_message_that_expired_since_the_export_is_left_out_and_told(cli: Cli, queue_name: str) -> None:

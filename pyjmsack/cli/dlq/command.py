@@ -266,7 +266,10 @@ def purge_letters(login: Login, wanted: Wanted, limit: int | None, dry_run: bool
     """Destroy dead letters for ever.
 
     \b
-    pyjmsack dlq export dead.jsonl --older-than 30d && pyjmsack dlq purge --older-than 30d --yes
+    pyjmsack dlq export dead.jsonl --older-than 30d && pyjmsack dlq purge --older-than 31d --yes
+
+    The age counts from now. With the same age twice, letters that reach it between the two commands would be destroyed
+    without a copy.
     """
     with opened_letters(login, wanted) as letters:
         number = sum(1 for _ in letters.browse(limit))
