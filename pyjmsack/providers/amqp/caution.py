@@ -146,7 +146,7 @@ class Caution:
 
         Returns:
             True if this is the first such credit of a link that takes one message at a time only for a while. The time
-            of :meth:`time_left` begins with it.
+            of :meth:`time_left` begins with this credit.
         """
         self._asked = monotonic()
         first = self._begun is None and self.single is Single.FOR_A_WHILE

@@ -82,7 +82,7 @@ class AmqpCoordinator(AmqpLink):
     # -- requests -----------------------------------------------------------------------------------------------
 
     def declare(self, done: Completion[None]) -> None:
-        """Begin a transaction. May be called before the broker has answered the discharge of the last one.
+        """Begin a transaction. May be called before the broker has answered the discharge of the previous one.
 
         There is never more than one open transaction. A second one would replace the first, and nobody would commit the
         work of the first.

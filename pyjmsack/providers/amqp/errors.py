@@ -54,7 +54,8 @@ def connection_error(error: Error | None, what: str) -> JMSException:
 
 
 def transport_error(error: Error | None) -> ConnectionLostException:
-    """Return the exception for a connection that the engine gave up. The connection counts as lost for any reason."""
+    """Return the exception for a connection that the engine gave up. The connection counts as lost, whatever the reason
+    is."""
     text = "the AMQP connection failed"
     if error is None:
         return ConnectionLostException(f"{text}: the peer sent bytes that are no AMQP 1.0 frame")

@@ -52,7 +52,7 @@ class AmqpLink:
     def open(self, done: Completion[None]) -> None:
         """Attach the link. ``done`` succeeds when the broker has attached its end to a queue or topic.
 
-        If the answer of the broker names none, the broker has refused the link.
+        If the answer of the broker names no queue or topic, the broker has refused the link.
         """
         self._opening = done
         try:
@@ -151,10 +151,10 @@ class AmqpLink:
         raise AssertionError("an outcome came on a link that sends no messages")
 
     def on_flow(self) -> None:
-        """Do nothing about a change of credit. Subclasses override this method."""
+        """Do nothing when the credit changes. Subclasses override this method."""
 
     def rolled_back(self) -> None:
-        """Do nothing about the rollback of the session's transaction. The subclass that sends overrides this method."""
+        """Do nothing when the transaction of the session is rolled back. The sender overrides this method."""
 
     def _attached(self) -> bool:
         return True

@@ -154,7 +154,8 @@ class Scram(Mechanism):
         return b""
 
     def succeed(self, data: bytes) -> None:
-        """Check the signature of the server if it comes with the outcome. Otherwise, check that it came before."""
+        """Check the signature of the server if it comes with the outcome. Otherwise, check that the signature came
+        before."""
         if self._challenged == 1 and data:
             self._challenged = 2
             self._verify(data)

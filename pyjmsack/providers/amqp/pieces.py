@@ -1,4 +1,5 @@
-"""Finds the body in a large message that arrives in pieces, from the heads of its sections only (3.2)."""
+"""Finds the body of a large message that arrives in pieces. Of each data section, only the type and size are read
+(3.2)."""
 
 from __future__ import annotations
 

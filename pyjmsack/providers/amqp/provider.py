@@ -42,8 +42,9 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["AmqpProvider"]
 
 _NUDGE = 0.01
-"""If Artemis does not answer an End frame for so many seconds, it gets an empty frame. Artemis holds back every second
-answer until another frame comes, or until its own timer runs out after up to 2 s (docs/broker-facts.md, 13)."""
+"""If Artemis does not answer an End frame within this number of seconds, it gets an empty frame. Artemis holds back
+every second answer until another frame comes, or until its own timer runs out after up to 2 s (docs/broker-facts.md,
+13)."""
 
 
 class AmqpProvider(Lifecycle[AmqpEngine]):

@@ -208,8 +208,8 @@ class AmqpReceiver(AmqpLink):
     def copied(self) -> None:
         """Grant the credit that was not granted because too many copies of dead letters were on their way.
 
-        This is done even if some credit is left, because the core reports taken messages only in larger steps, and has
-        already reported the messages that the caller took meanwhile.
+        Credit is granted even if some is left. The core reports taken messages only in larger steps, and has already
+        reported the messages that the caller took while no credit was granted.
         """
         self.aside.copying -= 1
         if self.closed is not None:
@@ -280,10 +280,11 @@ class AmqpReceiver(AmqpLink):
         self._repeat_drain()
 
     def _repeat_drain(self) -> None:
-        """Send the drain again, and again after longer and longer times.
+        """Send the drain again. The time between two repetitions grows.
 
         Artemis 2.56 ignores about one drain in five thousand: one that arrives while Artemis still writes the answer to
-        the drain before. A Flow frame only states what is wanted now, so a repeated one does no harm (AMQP 1.0 2.7.4).
+        the previous drain. A Flow frame only states what is wanted now, so a repeated one does no harm (AMQP 1.0
+        2.7.4).
         """
         self._link.start_drain()
         self._engine.flush()
@@ -304,7 +305,8 @@ class AmqpReceiver(AmqpLink):
         self._give_up(RequestTimedOutException(text))
 
     def _give_up(self, error: JMSException) -> None:
-        """Close the link, because the broker broke the protocol, or a drain or the file of a large message failed."""
+        """Close the link, because the broker broke the protocol, a drain was not answered in time, or a large message
+        could not be written to its file."""
         self.closed = error
         self.aside.cancel()  # so that the consumer gets only one error
         self._part()

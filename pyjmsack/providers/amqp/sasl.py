@@ -1,7 +1,7 @@
 """The client's side of SASL, the login of AMQP (AMQP 1.0 5.3). It takes bytes and returns bytes.
 
 We do not use the SASL of proton, because the driver does the encryption by TLS. proton offers EXTERNAL only over its
-own TLS. If proton did not encrypt the stream itself, it offers PLAIN only with a switch that would also allow PLAIN
+own TLS. If proton does not encrypt the stream itself, it offers PLAIN only with a switch that would also allow PLAIN
 without encryption.
 """
 

@@ -23,8 +23,8 @@ ATTACH_BESIDES: Final = 320
 """The most bytes of an Attach frame without the texts that users choose: codes, sizes, modes, capabilities and the
 names of filters."""
 OPEN_LIMIT: Final = 65536
-"""The most bytes of the client id and the host name together. It is fixed because the Open frame is sent before the
-broker has told how large a frame may be."""
+"""The most bytes of the client id and the host name together. The number is fixed, because the Open frame is sent
+before the broker has told how large a frame may be."""
 SASL_LIMIT: Final = 4096
 """The most bytes of a SASL frame. Artemis never answers a larger one, and the standard promises only 512 (5.3.1)."""
 

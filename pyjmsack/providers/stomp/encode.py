@@ -33,7 +33,8 @@ def encode(
     limits: Limits | None = None,
     marks_repetitions: bool = False,
 ) -> Payload:
-    """Return the rest of a SEND frame: header lines, an empty line, the body, NUL; the body may be read later.
+    """Return a SEND frame without its first line: header lines, an empty line, the body, NUL. The body may be read
+    later.
 
     This function resets a bytes or stream message, because sending does so (S171).
 

@@ -98,7 +98,7 @@ class FrameParser:
         self._wanted = 0
         """Size of the complete pending frame, if it is known."""
         self._body = 0
-        """Place where the pending frame's body starts; 0 = the head is not complete."""
+        """Place where the pending frame's body starts; 0 = the header lines are not complete."""
         self._searched = 0
         """Place up to which the end of the frame was searched."""
         self._skipping: Skipping | None = None
@@ -286,7 +286,8 @@ class FrameParser:
 
 
 class Skipping:
-    """A MESSAGE frame that is too large to be kept. It is read to its end, and only the lines of its ids are kept.
+    """A MESSAGE frame that is too large to be kept. It is read to its end. Only its header lines of
+    :func:`lines_that_name` are kept.
 
     Args:
         reason: the reason why the frame is refused.
@@ -333,8 +334,8 @@ class Skipping:
         return end
 
     def _read_head(self, data: bytes, offset: int) -> int:
-        """Return the position where the body starts, or -1 if the head is still incomplete. ``offset`` is the position
-        of ``data`` in the received bytes."""
+        """Return the position where the body starts, or -1 if the header lines are still incomplete. ``offset`` is the
+        position of ``data`` in the received bytes."""
         kept = len(self._tail)
         text = self._tail + data
         match = _HEAD_END.search(text)
@@ -391,7 +392,7 @@ def lines_that_name(head: bytes) -> bytes:
 
 
 def _head_end(data: bytes, position: int) -> tuple[int, int]:
-    """Return the places where the header lines end and the body starts; -1 if the head is not complete."""
+    """Return the places where the header lines end and the body starts; -1 if the header lines are not complete."""
     end = data.find(b"\n\n", position, position + _NEAR)
     if end >= 0 and data.find(b"\n\r\n", position, end) < 0:
         return end, end + 2

@@ -258,11 +258,11 @@ class StompInbound:
     # -- for the message ----------------------------------------------------------------------------------------
 
     def load_header(self, slot: str) -> Any:
-        """Return the value of a header slot of ``Message``."""
+        """Return the value of one header field of ``Message``. ``slot`` is the name of its attribute."""
         return _LOADERS[slot](self, self._headers or self._decode())
 
     def load_headers(self, message: Headers) -> None:
-        """Write all header slots of a message."""
+        """Set all header fields of a message."""
         decoded = self._decode()
         for slot, load in _LOADERS.items():
             setattr(message, slot, load(self, decoded))

@@ -63,7 +63,7 @@ class StompProvider(Lifecycle[StompEngine]):
         self._shared: Shared | None = None
         self._sessions: dict[int, StompSession] = {}
         self._producers: dict[int, int] = {}
-        """The session of each producer. STOMP has no producers, so nothing else is known of one."""
+        """The session of each producer. STOMP has no producers, so there is nothing else to know about a producer."""
         self._aliases: dict[int, str] = {}
         """The names of temporary destinations that are valid on this connection only."""
         self._receivers: dict[int, StompReceiver] = {}

@@ -322,7 +322,7 @@ class Connection:
         return [(CLOSED, close.error)]
 
     def _fail(self, violation: ViolationError) -> Event:
-        """Send a Close frame with the error of the peer, and ignore all further bytes (2.4.3)."""
+        """Send a Close frame that names the mistake of the peer, and ignore all further bytes (2.4.3)."""
         error = Error(condition=violation.condition, description=violation.description)
         self.close(error)
         self._over = True

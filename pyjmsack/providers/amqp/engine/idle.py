@@ -61,7 +61,7 @@ class IdleTimes:
         return now - self._heard_at >= self.timeout
 
     def must_write(self, now: float, *, waiting: bool) -> bool:
-        """Return True if an empty frame has to be sent now. It is not needed if other frames wait to be written."""
+        """Return True if an empty frame has to be sent now. None is needed if other frames wait to be written."""
         if self._write_every is None:
             return False
         if self._write_at is not None and now < self._write_at:

@@ -28,7 +28,8 @@ __all__ = ["Link", "ReceiverLink", "SenderLink"]
 
 
 class Link:
-    """This client's end of a link. :meth:`.Session.attach` makes it.
+    """This client's end of a link. :meth:`.Session.attach_sender` or
+    :meth:`.Session.attach_receiver` makes it.
 
     The handle of the link is free for another link only when both ends are detached (2.6.4).
     """
@@ -72,7 +73,8 @@ class Link:
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
         """Send a Detach frame. A second call does nothing.
 
-        With ``closed`` the link is closed for good. Without it, a durable node stays at the peer (2.6.4, 2.6.6).
+        With ``closed`` the link is closed for good. Without ``closed``, a durable node stays at the peer (2.6.4,
+        2.6.6).
         """
         if self._detached or self._session.ended:
             return

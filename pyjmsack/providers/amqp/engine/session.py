@@ -166,7 +166,7 @@ class Session:
         return True
 
     def queue(self, outgoing: Outgoing | OutgoingStream) -> None:
-        """Send a message or a piece after those that wait already, in several transfers if needed."""
+        """Send a message or a piece after the messages that wait already, in several transfers if needed."""
         self._queue.append(outgoing)
         self._send_queued()
 
