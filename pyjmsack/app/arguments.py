@@ -59,7 +59,7 @@ class Arguments:
     """The parameters of one listener."""
 
     sources: tuple[tuple[str, str, Any, Header | None], ...]
-    """Name, source (body, message, session, header), type, and the header."""
+    """For each parameter: its name, the source of its value (body, message, session, header), its type, its header."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], session: type) -> Arguments:
@@ -79,7 +79,7 @@ class Arguments:
         sources = []
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-                raise TypeError(f"listener {name}: the parameter {parameter} has no name to give a value to")
+                raise TypeError(f"listener {name}: the parameter {parameter} cannot be given by its name")
             source = _source(hints.get(parameter.name, Any), session)
             if parameter.default is parameter.empty or source[0] != "body":  # any other parameter keeps its default
                 sources.append((parameter.name, *source))

@@ -125,7 +125,8 @@ class JsonConverter:
             kind = named
             if wanted not in (Any, object) and isinstance(wanted, type) and not issubclass(named, wanted):
                 raise MessageFormatException(
-                    f"the message is a {named.__name__} by its property {self.type_property!r}, not {wanted.__name__}"
+                    f"the property {self.type_property!r} of the message names the type {named.__name__}, not"
+                    f" {wanted.__name__}"
                 )
         elif wanted in (Any, object):
             return self._untyped(message)

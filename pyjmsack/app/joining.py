@@ -30,11 +30,11 @@ class Joined:
     listener: object = None
     """The listener itself."""
     done: bool = False
-    """Whether the worker has finished with the message. Until then this code must not wait for a stop, because the stop
-    waits for the worker."""
+    """Whether the worker has finished with the message. Until then the listener must not wait for a stop, because the
+    stop waits for the worker."""
 
     def works_for(self, app: object, here: object) -> bool:
-        """Whether this code runs in a listener of the app, or in its ``on_error``."""
+        """Whether the caller runs in a listener of ``app``, or in its ``on_error``, in the place ``here``."""
         return not self.done and self.app is app and self.here == here
 
 
@@ -50,4 +50,4 @@ class Recorder:
 
 
 CURRENT: ContextVar[Joined | None] = ContextVar("pyjmsack.app", default=None)
-"""The listener in which this code runs."""
+"""The listener that runs in the current thread or task; ``None`` outside of a listener."""

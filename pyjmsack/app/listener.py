@@ -262,7 +262,8 @@ def is_coroutine_function(function: object) -> bool:
 
 
 def _error_handler(handler: Callable[..., Any]) -> Callable[[BaseException, Message], Any]:
-    """Return a function of the error and the message. The handler itself may take the error alone.
+    """Return a function that takes the error and the message. It calls the handler with both, or with the error alone
+    if the handler takes only one argument.
 
     Raises:
         TypeError: the handler takes neither one nor two arguments.

@@ -37,7 +37,7 @@ class Running:
         """The tasks of the containers that have not ended."""
         self._open = False
         self._lock = face.lock()
-        """Held for changes of the tables. Nothing waits while it is held."""
+        """Protects the two tables. Code that holds the lock must not wait."""
 
     def launch(self, listeners: Iterable[Listener]) -> list[Link]:
         """Forget an earlier run of the app, start these listeners, and return the link of each."""

@@ -315,7 +315,7 @@ class Sender:
         if connection is None:
             if link.stopping:
                 raise IllegalStateException("the app is stopped")
-            raise ConnectionLostException(f"no broker within {self._timeout:g} s: {link.error}")
+            raise ConnectionLostException(f"there was no broker within {self._timeout:g} s: {link.error}")
         return connection
 
     def _borrowed(self, pool: deque[_Lent], mode: AckMode, use: Callable[[_Lent], Steps[T]]) -> Steps[T]:

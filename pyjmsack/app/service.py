@@ -340,8 +340,8 @@ class Service:
 
     @staticmethod
     def _joined(link: Link, task: Task, start: float, patience: float) -> Steps[bool]:
-        """Wait until a link ends, until ``patience`` seconds after ``start``. The wait is shorter if the link has no
-        connection yet.
+        """Wait for the end of a link, but not longer than ``patience`` seconds after ``start``. If the link has no
+        connection yet, the wait is shorter.
 
         Return False if the link had a connection and did not end in time, because its listeners may not have finished.
         """

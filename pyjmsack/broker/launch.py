@@ -1,4 +1,4 @@
-"""One start of a broker, and the start that only records its classes."""
+"""Starts a broker for use, or only to record which classes it loads."""
 
 from __future__ import annotations
 

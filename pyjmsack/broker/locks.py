@@ -12,7 +12,7 @@ __all__ = ["FileLock"]
 class FileLock:
     """An exclusive ``flock`` on a file that has no other use.
 
-    The file stays, because another process may open it for the lock while this process would remove it.
+    The file is never removed, because another process may already have opened it to wait for the lock.
     """
 
     def __init__(self, path: Path) -> None:

@@ -57,7 +57,7 @@ class KeyStore:
             raise ValueError("KeyStore: paths and password cannot hold ${, which the brokers read as a variable")
 
     def _stores(self) -> Iterator[tuple[str, Path, str]]:
-        """Yield the name of each store in the options of the brokers, its file, and its kind."""
+        """Yield each store: its name in the options of the brokers, its file, and its kind."""
         for name, store in (("keyStore", self.path), ("trustStore", self.clients)):
             if store is not None:
                 yield name, Path(store).absolute(), "JKS" if os.fspath(store).lower().endswith(".jks") else "PKCS12"

@@ -46,7 +46,8 @@ class Wanted:
         settings: Mapping[str, Mapping[str, object]] | None,
         configuration: str | os.PathLike[str] | None,
     ) -> Wanted:
-        """Return an object for these arguments of a broker's class. The configuration file is read now, and only now.
+        """Check these arguments of a broker's class, and return them as one object. The configuration file is read now,
+        and not again at the start.
 
         Raises:
             ValueError: as for this class; or the file is larger than 1 MiB.
@@ -100,8 +101,8 @@ def with_artemis_wishes(template: bytes, wanted: Wanted) -> bytes:
 def _with_setting(text: str, match: str, values: Mapping[str, str]) -> str:
     """Return ``text``, which is a ``broker.xml``, with the settings for a pattern of names.
 
-    If the file has an element for the pattern already, the settings go into this element, because of two elements the
-    broker would drop the first one.
+    If the file has an element for the pattern already, the settings go into this element. If there were two elements,
+    the broker would drop the first one.
     """
     start = f"<address-setting match={quoteattr(match)}>"
     lines = [f"<{key}>{escape(value)}</{key}>" for key, value in values.items()]

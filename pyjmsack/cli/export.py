@@ -88,8 +88,8 @@ def opened_output(file: Path | None, stop: Stop) -> Output:
 
 
 class LeftOut:
-    """Counts the messages that a line cannot keep as they are. They cost themselves alone, and the command fails at the
-    end, because a script may destroy the messages that it has exported.
+    """Counts the messages that a line cannot keep as they are. The other messages are exported, and the command fails
+    at the end, because a script may destroy the messages after a successful export.
     """
 
     def __init__(self, queue: str) -> None:
@@ -97,7 +97,7 @@ class LeftOut:
         self.count = 0
 
     def add(self, message: Message, error: MessageFormatException) -> None:
-        """Count a message."""
+        """Count a message that a line cannot keep, and print the reason for the first one."""
         if not self.count:
             remark(f"{message.message_id} is left out: {error}")
         self.count += 1

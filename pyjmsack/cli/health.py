@@ -29,7 +29,8 @@ _BOTH: Final = 2
 class _Server(ThreadingHTTPServer):
     """Answers each connection in a thread of its own, so that a slow client keeps no probe waiting.
 
-    The limits are for the whole connection: a client that sends a byte each second never lets a read time out.
+    The time limit is for the whole connection, because a client that sends a byte each second would never let a single
+    read time out.
     """
 
     daemon_threads = True

@@ -53,7 +53,7 @@ class _Progress:
     unsendable: int = 0
     """Lines that were left out because the protocol cannot carry their messages."""
     reason: str = ""
-    """Place and reason of the first of them."""
+    """The place of the first of these lines, and why its message cannot be sent."""
 
     @classmethod
     def of(cls, path: Path | None, queue: str) -> _Progress:

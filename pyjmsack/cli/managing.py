@@ -50,8 +50,8 @@ def duration(text: str) -> float:
 
 
 def jolokia_option(command: Command) -> Command:
-    """Add ``--jolokia`` as the argument ``jolokia``. Its default comes from the context or from a variable, if these
-    mean the broker of the URL.
+    """Add ``--jolokia`` as the argument ``jolokia``. Its default comes from the context or from a variable, if the
+    context or the environment also names the broker.
 
     This decorator stands below ``connection_options``.
     """

@@ -16,7 +16,7 @@ from pyjmsack.recognition import mismatch
 __all__ = ["members", "wrong_port"]
 
 _EXPECTED = {"amqp": ("AMQP", 5672), "stomp": ("STOMP", 61613), "amqps": ("TLS", 5671), "stomp+ssl": ("TLS", 61614)}
-"""By scheme: the protocol that its port should speak, and the number of the port."""
+"""For each scheme of a URL: the protocol that the port should speak, and the usual number of the port."""
 
 
 def wrong_port(url: str) -> str | None:

@@ -177,7 +177,7 @@ def exact_line(message: Message) -> bytes:
 
 
 def _for_terminals(render: Callable[[Message], bytes]) -> Callable[[Message], bytes]:
-    """Return a renderer without control characters in its lines, because a stranger may have chosen the text."""
+    """Return a renderer whose lines have no control characters, because a stranger may have chosen the text."""
     return lambda message: visible(render(message).decode("utf-8", "backslashreplace")).encode()
 
 

@@ -15,7 +15,7 @@ _STATM = Path("/proc/self/statm")
 
 @dataclass(frozen=True)
 class Resources:
-    """Counts at one moment. Memory is in bytes."""
+    """The numbers of threads and file descriptors, and the memory in bytes, at one moment."""
 
     threads: int
     descriptors: int

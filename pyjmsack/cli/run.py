@@ -1,4 +1,4 @@
-"""``pyjmsack run`` and ``pyjmsack listeners``: the app of a module, as a service or as a table."""
+"""``pyjmsack run`` runs the app of a module as a service. ``pyjmsack listeners`` shows its listeners as a table."""
 
 from __future__ import annotations
 

@@ -102,8 +102,8 @@ def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: 
     """Yield the messages of all files, or of standard input if there are none, until a stop is requested.
 
     Args:
-        format_name: a name of :data:`FORMATS`; or ``export`` for JSON lines whose properties become what they were,
-            even if a program of JMS could not set them.
+        format_name: a name of :data:`FORMATS`; or ``export`` for JSON lines whose properties get their old values and
+            types, even if a program of JMS could not set them.
         files: the files; ``-`` is standard input.
         as_bytes: whether lines and files become bytes messages.
         stop: ends the wait for a line of standard input.

@@ -30,7 +30,7 @@ Counter = Callable[[int, str], None]
 
 
 def stdout_console() -> Console:
-    """Return a console for results. For a file its width is fixed, not the default 80."""
+    """Return a console for results. If the output is a file, its width is fixed and larger than the default of 80."""
     return Console(width=table_width(sys.stdout.isatty()))
 
 
@@ -61,7 +61,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(document: str) -> str:
-    """Return the same JSON with more characters escaped: the control characters that JSON allows unescaped."""
+    """Return the document with all control characters escaped, also those that JSON allows unescaped."""
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in document)

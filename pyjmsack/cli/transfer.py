@@ -82,7 +82,8 @@ def check_left(left: int, done: str) -> None:
 
 @dataclass
 class Transfer:
-    """One run. A kill at any time loses no message. :meth:`run` says in which case a kill doubles none."""
+    """One move of messages out of a queue. A kill at any time loses no message. :meth:`run` says when a kill may double
+    one."""
 
     source: str
     target: Target

@@ -108,8 +108,8 @@ def json_value(value: object) -> object:
 def restore_properties(message: Message, properties: Mapping[str, Any], types: Mapping[str, str]) -> None:
     """Set the properties of a message as :func:`json_value` and :func:`wire_types` wrote them.
 
-    They become what they were, even if a program of JMS could not set them. A protocol that cannot carry them refuses
-    the send.
+    The properties get their old values and types, even if a program of JMS could not set them. If the protocol cannot
+    carry them, the send is refused.
 
     Raises:
         ValueError: a value does not fit its type, or is not in the portable form.

@@ -238,7 +238,7 @@ class Connection:
             )
 
     def give_back(self, delivery: Delivery) -> None:
-        """Give a message that kombu has not got back to the broker. Only the loop calls this."""
+        """Give a message back to the broker, because kombu did not take it. Only the loop calls this."""
         delivery.window.arrived -= 1
         self._settle(delivery, "release")
 

@@ -36,7 +36,7 @@ MARK: Final = "kombu_envelope"
 ROUTING_KEY: Final = "kombu_routing_key"
 """The property with the routing key of a message that went to an exchange."""
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
-"""The property by which Artemis drops a second copy of a message, because kombu sends again if no answer came."""
+"""The property by which Artemis drops the second copy of a message. kombu sends a second copy if no answer came."""
 _CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS = "kombu_content_type", "kombu_content_encoding", "kombu_headers"
 _OWN: Final = frozenset({MARK, ROUTING_KEY, _CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS})
 _IDENTIFIER: Final = re.compile(r"(?!JMS|jms_|_AMQ|kombu_)[A-Za-z_$][A-Za-z0-9_$]*")

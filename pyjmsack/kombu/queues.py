@@ -38,7 +38,7 @@ __all__ = ["COUNTED", "Queues"]
 log = logging.getLogger("pyjmsack.kombu")
 
 _AHEAD: Final = 100
-"""The prefetch of a subscription that belongs to one connection. It takes no message from another consumer."""
+"""The prefetch of a subscription that belongs to one connection. No other consumer could get these messages."""
 COUNTED: Final = 10_000
 """The most messages of a queue that are counted, because the count browses each of them."""
 Name = tuple[str, str]

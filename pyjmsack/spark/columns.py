@@ -1,4 +1,4 @@
-"""Makes rows of messages: the columns of the format ``jms``, and the values of properties for the way back."""
+"""The columns of the format ``jms``. This module makes rows of messages, and turns texts of properties into values."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _COLUMNS: tuple[tuple[str, str, pa.DataType], ...] = (
     ("decode_error", "string", pa.string()),
 )
 SPARK_SCHEMA = {name: spark for name, spark, _ in _COLUMNS}
-"""Column -> its type in Spark, in order."""
+"""The type of each column in Spark, in the order of the columns."""
 
 _KINDS: dict[type, str] = {
     bool: "boolean",
@@ -100,7 +100,7 @@ def spark_schema(include_body: bool) -> str:
 
 
 def arrow_schema(include_body: bool) -> pa.Schema:
-    """Return the same columns for Arrow, because Spark wants exactly these types."""
+    """Return the schema for Arrow. Spark needs exactly the types of :func:`spark_schema`."""
     return pa.schema([(name, kind) for name, _, kind in _COLUMNS if include_body or name != "body"])
 
 

@@ -155,7 +155,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._spool(end).retire(end["n"] + 1, self._options.dedupWindow)
 
     def stop(self) -> None:
-        """Do nothing, because Spark does not always call this method."""
+        """Do nothing. The next run cleans up, because Spark does not always call this method."""
 
     def _spool(self, offset: dict[str, Any]) -> Spool:
         return Spool(self._options.spool, offset["q"])

@@ -28,8 +28,8 @@ _LOG_LINES = 40
 class ContainerBroker:
     """A broker in a container. Its ports are published on 127.0.0.1, and are the same after every restart.
 
-    Methods may be called from any thread; one runs at a time. Every method raises :class:`pyjmsack.broker.BrokerError`
-    when it cannot do its work.
+    Any thread may call a method, and one method runs at a time. Every method raises
+    :class:`pyjmsack.broker.BrokerError` if it cannot do its work.
 
     Args:
         image: the name of an image that serves AMQP on port 5672 and STOMP on 61613, as those that ``containers/build``

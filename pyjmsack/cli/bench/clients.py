@@ -25,7 +25,7 @@ from pyjmsack.cli.bench.plan import Plan, Turns
 __all__ = ["PATIENCE", "Client", "Receiver", "Roundtrip", "Sender"]
 
 PATIENCE = 10.0
-"""After this number of seconds without an answer, a client fails, because the broker is silent."""
+"""The seconds after which a client gives up waiting for an answer of the broker."""
 _UNCONFIRMED = 256
 """The most sends of a client that wait for their answers. With more of them, the run would measure how long messages
 wait for each other."""

@@ -15,7 +15,7 @@ from pyjmsack.cli.options import Login
 __all__ = ["LOOK_SECONDS", "Job", "Result"]
 
 LOOK_SECONDS = 0.05
-"""Seconds between two looks of a waiting end at the job."""
+"""Seconds between two checks whether the job is done, while the sending or the receiving end waits."""
 
 
 @dataclass

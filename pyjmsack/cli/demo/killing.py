@@ -69,7 +69,7 @@ def _kill(broker: EmbeddedArtemis, kills: Kills, jobs: Sequence[Job], over: thre
 
 
 def is_time(jobs: Sequence[Job], part: float) -> bool:
-    """Return whether lines flow in all jobs: each job has begun, and the fastest one has received this part of its
+    """Return whether it is time for a kill: all jobs have begun, and the fastest one has received this part of its
     lines.
     """
     received = [job.ledger.received for job in jobs]

@@ -48,8 +48,8 @@ def place_of(message: Message, queue: str) -> Queue | None:
 
 
 def _note(message: Message, name: str) -> str:
-    """Return a note of the broker, an empty text if there is none. Where the broker notes nothing, a sender may choose
-    a property of this name, with a value of any type.
+    """Return the text of a property that the broker adds to a dead letter, or an empty text if there is none. A value
+    of another type is ignored, because it comes from the sender.
     """
     value = message.properties.get(name)
     return value if isinstance(value, str) and value.strip() else ""

@@ -30,7 +30,7 @@ GIVEN_BACK = 10
 """One message out of this many is released at its first delivery, in an individual mode."""
 LOOK_SECONDS = 0.005
 STANDSTILL = 0.5
-"""The most seconds between two looks that count as waiting, because the machine may have slept between them."""
+"""The most seconds between two looks that count as waiting. If more time passed, the machine may have slept."""
 
 
 class StuckError(Exception):

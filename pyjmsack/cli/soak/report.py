@@ -19,7 +19,7 @@ __all__ = ["MEMORY_LIMIT", "Flow", "Report", "as_document", "as_tables"]
 
 _MB = 1_000_000
 MEMORY_LIMIT = 20 * _MB
-"""Bytes by which the process may grow. Threads and descriptors may not grow."""
+"""The most bytes by which the process may grow. The numbers of threads and of descriptors must not grow."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ _LOOK_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a soak. Times are seconds."""
+    """The plan of a soak. Times are in seconds."""
 
     login: Login
     faces: Sequence[str]

@@ -69,7 +69,7 @@ class Judgement(NamedTuple):
     timed: bool
     """Whether both the send and the delivery are known. If not, the fields below this one mean nothing."""
     mode: int
-    """Twice the acknowledge mode, and 1 more for the second protocol."""
+    """The acknowledge mode times 2, plus the place of the protocol in ``PROTOCOLS``."""
     phase: int
     bucket: int
 

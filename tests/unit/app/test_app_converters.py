@@ -75,7 +75,7 @@ def test_the_type_property_names_the_class_in_both_directions() -> None:
 
 def test_a_message_of_another_type_than_the_annotation_is_refused() -> None:
     converter = JsonConverter("_type", {"hello.Email": Email, "shop.Order": Order})
-    with pytest.raises(MessageFormatException, match="is a Email by its property '_type', not Order"):
+    with pytest.raises(MessageFormatException, match="property '_type' of the message names the type Email, not Order"):
         converter.from_message(converter.to_message(Email("ann")), Order)
 
 
