@@ -15,7 +15,7 @@ from pyjmsack.cli.existing import check_queue
 from pyjmsack.cli.managing import jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_job import ReceiveJob
-from pyjmsack.cli.receive_output import Output, Stream, exact_line, open_output
+from pyjmsack.cli.receive_output import Output, Stream, exact_line, open_output, sync_directory
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting
 
@@ -124,7 +124,7 @@ class _File(Stream):
     def __init__(self, path: Path) -> None:
         try:
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            _sync_directory(path.absolute().parent)  # else a crash of the machine could take the name of the file
+            sync_directory(path.absolute().parent)  # else a crash of the machine could take the name of the file
         except OSError as error:
             raise Failure(f"{path}: {error.strerror}") from error
         super().__init__(exact_line, self._store)
@@ -134,14 +134,6 @@ class _File(Stream):
         while view:
             view = view[os.write(self._descriptor, view) :]
         os.fsync(self._descriptor)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _take(

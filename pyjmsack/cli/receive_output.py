@@ -27,7 +27,16 @@ from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import visible, visible_json
 from pyjmsack.cli.values import json_value, wire_types
 
-__all__ = ["RENDERERS", "Directory", "Output", "as_document", "body_text", "exact_line", "open_output"]
+__all__ = [
+    "RENDERERS",
+    "Directory",
+    "Output",
+    "as_document",
+    "body_text",
+    "exact_line",
+    "open_output",
+    "sync_directory",
+]
 
 _PAGE = 4096
 _STOP_GRACE_MS = 200
@@ -276,7 +285,10 @@ def _make_small_pipe(descriptor: int) -> bool:
 
 
 class Directory:
-    """One file per message, ``000001-name``, which appears when it is complete. Nothing is ever overwritten."""
+    """One file per message, ``000001-name``, which appears when it is complete. Nothing is ever overwritten.
+
+    After ``flush`` the files are on the disk.
+    """
 
     batch = 1
 
@@ -292,6 +304,8 @@ class Directory:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_text_of(message))
+                file.flush()
+                os.fsync(file.fileno())
             self._publish(partial, message)
         finally:
             partial.unlink()
@@ -314,7 +328,17 @@ class Directory:
             return
 
     def flush(self) -> None:
-        """Do nothing, because ``write`` keeps nothing back."""
+        """Wait until the names of the files are on the disk, because a crash of the machine could take them."""
+        sync_directory(self._directory)
+
+
+def sync_directory(path: Path) -> None:
+    """Wait until the names of all files in a directory are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _file_label(message: Message) -> str:

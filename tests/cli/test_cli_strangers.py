@@ -50,6 +50,19 @@ def test_a_file_name_of_any_length_becomes_a_file_and_nothing_else_stays(tmp_pat
     assert [(tmp_path / each).read_text() for each in (first, second)] == ["body", "body"]
 
 
+def test_the_file_and_its_name_are_on_the_disk_before_the_message_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a crash of the machine the file could be gone, and so would be the message."""
+    synced: list[str] = []
+    monkeypatch.setattr("os.fsync", lambda descriptor: synced.append(os.readlink(f"/proc/self/fd/{descriptor}")))
+    output = Directory(tmp_path)
+    output.write(named("sender"))
+    output.flush()
+    file, directory = synced
+    assert (file.endswith(".partial"), directory) == (True, str(tmp_path))
+
+
 def test_a_file_system_that_does_not_take_the_name_gets_another_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
