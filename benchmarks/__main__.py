@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from benchmarks import auditing, memory, profiling, report, restore, tasks
+from benchmarks import auditing, memory, profiling, report, restore, scale, tasks
 from benchmarks.fuzz import run as fuzzing
 from benchmarks.fuzz.targets import TARGETS
 from benchmarks.job import PASSWORD_VARIABLE, USERNAME_VARIABLE, BenchmarkError
@@ -156,6 +156,19 @@ def restore_command(protocols: tuple[str, ...], rounds: int, as_json: bool) -> N
         with _clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(f"restored over {protocol}", total=restore.STEPS * rounds)
             result = restore.measure(protocol, rounds, lambda done: progress.update(task, completed=done))  # noqa: B023 - called within
+        click.echo(json.dumps(result.as_json()) if as_json else result.sentences())
+
+
+@main.command(name="scale")
+@click.option("--protocol", "protocols", multiple=True, type=click.Choice([*PROTOCOLS]), default=[*PROTOCOLS])
+@click.option("--connections", default=10, show_default=True, type=_COUNT)
+@click.option("--consumers", default=10_000, show_default=True, type=_COUNT, help="On all connections together.")
+@click.option("--json", "as_json", is_flag=True, help="The result, as JSON.")
+def scale_command(protocols: tuple[str, ...], connections: int, consumers: int, as_json: bool) -> None:
+    """Attach many consumers in one asyncio process: time, memory, and the time to come back after a kill."""
+    for protocol in protocols:
+        with _clear_errors(), Console(stderr=True).status(f"{protocol}: a broker starts") as status:
+            result = scale.measure(protocol, connections, consumers, status.update)
         click.echo(json.dumps(result.as_json()) if as_json else result.sentences())
 
 

@@ -92,7 +92,7 @@ def measure(protocol: str, rounds: int, progress: Callable[[int], None]) -> Rest
 def _first_message(broker: EmbeddedArtemis, protocol: str) -> float:
     """From the port's answer to the arrival of a message whose sending began when there was no broker."""
     arrived = threading.Event()
-    with _connection(_address(broker, protocol)) as connection, ExitStack() as stack:
+    with _connection(address(broker, protocol)) as connection, ExitStack() as stack:
         session, listening = (stack.enter_context(connection.create_session()) for _ in range(2))
         queue = session.create_queue("bench-restore")
         producer = session.create_producer(queue)
@@ -110,7 +110,7 @@ def _consumers(broker: EmbeddedArtemis, protocol: str) -> float:
     """From the port's answer to the event that all is restored, with a queue for each consumer."""
     restored = _Restored()
     with (
-        _connection(_address(broker, protocol)) as connection,
+        _connection(address(broker, protocol)) as connection,
         connection.create_session(AckMode.AUTO_ACKNOWLEDGE) as session,
     ):
         connection.start()
@@ -122,7 +122,7 @@ def _consumers(broker: EmbeddedArtemis, protocol: str) -> float:
 
 def _full_speed(broker: EmbeddedArtemis, protocol: str) -> float:
     """From the end of a cut to the end of the first tenth of a second in which messages come as fast as before it."""
-    member, name = _address(broker, protocol), f"bench-speed-{time.monotonic_ns()}"
+    member, name = address(broker, protocol), f"bench-speed-{time.monotonic_ns()}"
     with ConnectionFactory(member).create_context() as context:
         producer = context.create_producer(context.create_queue(name))
         producer.delivery_mode = DeliveryMode.NON_PERSISTENT
@@ -169,7 +169,8 @@ def _wait(event: threading.Event) -> None:
         raise BenchmarkError(f"nothing came back within {_PATIENCE:g} s")
 
 
-def _address(broker: EmbeddedArtemis, protocol: str) -> str:
+def address(broker: EmbeddedArtemis, protocol: str) -> str:
+    """Return the broker's address for a protocol."""
     return broker.stomp_url if protocol == "stomp" else broker.amqp_url
 
 
@@ -185,7 +186,7 @@ def _after_restart(broker: EmbeddedArtemis, protocol: str, wait: Callable[[], No
     broker.kill()
     with ThreadPoolExecutor(2) as executor:
         waiting = executor.submit(_timed, wait)
-        answering = executor.submit(_timed, lambda: _await_answer(broker, protocol))
+        answering = executor.submit(_timed, lambda: await_answer(broker, protocol))
         broker.restart()
         return waiting.result() - answering.result()
 
@@ -195,9 +196,9 @@ def _timed(work: Callable[[], None]) -> float:
     return time.monotonic()
 
 
-def _await_answer(broker: EmbeddedArtemis, protocol: str) -> None:
+def await_answer(broker: EmbeddedArtemis, protocol: str) -> None:
     """Return when the broker answers a client of the protocol."""
     answers = answers_stomp if protocol == "stomp" else answers_amqp
-    port = int(_address(broker, protocol).rpartition(":")[2])
+    port = int(address(broker, protocol).rpartition(":")[2])
     while not answers(port):
         time.sleep(_PROBE_SECONDS)

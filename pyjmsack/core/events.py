@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
 from pyjmsack.core.recorder import Recorder
-from pyjmsack.core.runtime import Dispatcher, Runtime, all_called, taken
+from pyjmsack.core.runtime import Dispatcher, Runtime, all_called
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import JMSException
 
@@ -124,7 +123,7 @@ class RemoteClose:
 
     def __init__(self, events: Events, event: str) -> None:
         self._events = events
-        self._untold = deque([event])
+        self._untold = [event]
         self._object: object = None
         self.error: BaseException | None = None
         """The error with which the broker closed the object; ``None`` if it did not."""
@@ -146,5 +145,8 @@ class RemoteClose:
     def _tell(self) -> None:
         told = self._object
         if self.error is not None and told is not None:
-            for event in taken(self._untold):
-                self._events.tell(event, told, self.error)
+            try:
+                event = self._untold.pop()
+            except IndexError:  # the listeners were called, or another thread calls them
+                return
+            self._events.tell(event, told, self.error)

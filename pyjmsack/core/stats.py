@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections import Counter
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -94,7 +95,7 @@ class Counts:
         self.refused = 0
         """Refused for ever: this consumer does not get them again."""
         self.torn = 0
-        self.ended = dict.fromkeys(AckType, 0)
+        self.ended: Counter[AckType] = Counter()
         """How many messages ended without being accepted, by ActiveMQ's name for the reason (S190)."""
 
     @property

@@ -13,6 +13,7 @@ from functools import partial
 from ipaddress import ip_address
 from ssl import SSLContext, SSLError
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.io.inquiry import History, Inquiry
@@ -34,8 +35,21 @@ WRITE_SIZE = 1 << 20
 """The number of bytes that are gathered for one write, because a system call takes longer than copying the pieces."""
 
 READ_SIZE = 1 << 18
-"""The most bytes of one read. The driver has a buffer of its own, because asyncio would allocate a new one for each
-read and give most of it back, which takes three system calls."""
+"""The most bytes of one read."""
+_read_buffers: WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview] = WeakKeyDictionary()
+
+
+def _read_buffer(loop: asyncio.AbstractEventLoop) -> memoryview:
+    """Return the memory into which the streams of a loop read. They share it, because a loop reads for one stream at a
+    time, and the bytes are copied before the next read.
+
+    Without this memory, asyncio would allocate as much for each read and give most of it back, which takes three system
+    calls.
+    """
+    buffer = _read_buffers.get(loop)
+    if buffer is None:
+        buffer = _read_buffers[loop] = memoryview(bytearray(READ_SIZE))
+    return buffer
 
 
 class Driver(asyncio.BufferedProtocol):
@@ -66,7 +80,7 @@ class Driver(asyncio.BufferedProtocol):
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
         self._socket: TransportSocket | None = None
-        self._buffer = memoryview(bytearray(READ_SIZE))
+        self._buffer = _read_buffer(loop)
 
     def acknowledge_at_once(self, sock: TransportSocket) -> None:
         """Let TCP acknowledge received bytes at once, without waiting for bytes to send, if the system can.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -43,7 +42,7 @@ class Arrivals:
         self._written = written
         self._download: Download | None = None
         """The large message of which a part has arrived; ``None`` if there is none."""
-        self._waiting: deque[Download | tuple[Any, AmqpInbound, bool]] = deque()
+        self._waiting: list[Download | tuple[Any, AmqpInbound, bool]] = []
 
     def __len__(self) -> int:
         """The number of messages that have arrived completely and wait to be handed out."""
@@ -106,10 +105,10 @@ class Arrivals:
         while waiting:
             first = waiting[0]
             if not isinstance(first, Download):
-                waiting.popleft()
+                waiting.pop(0)
                 self._take(*first)
             elif first.over:
-                waiting.popleft()
+                waiting.pop(0)
                 self._take(first.delivery, first.inbound(), first.settled)
             else:
                 return
