@@ -437,7 +437,7 @@ class Session:
             return
         if self.info.transacted:
             undone: Completion[None] = Completion()
-            channel.submit(channel.provider.rollback, number, undone)
+            channel.submit(self.transactions.end, undone)
             yield from ended(undone, deadline, "rolling back")
         done: Completion[None] = Completion()
         self._submit_end(done)

@@ -173,6 +173,8 @@ class Transactions:
         self._update = update
         self._endings: set[object] = set()
         """Commits and rollbacks under way."""
+        self._session_ended = False
+        """Whether the loop rolled the open transaction back because the session ends."""
         self.current = Transaction()
 
     @property
@@ -219,7 +221,7 @@ class Transactions:
         if failure is not None:
             yield from self._roll_back()
             raise _rolled_back(transaction, "because one of its sends failed", failure)
-        error = yield from self._discharge(self._channel.provider.commit)
+        error = yield from self._discharge(self._ask_to_commit)
         try:
             if error is None:
                 transaction.ended("committed")
@@ -231,6 +233,20 @@ class Transactions:
             known = isinstance(error, TransactionRolledBackException) and not error.in_doubt
             transaction.ended("rolled_back" if known else "unknown")
             raise _rolled_back(transaction, "because the commit failed", error, in_doubt=not known)
+
+    def _ask_to_commit(self, number: int, done: Completion[None]) -> None:
+        """Ask the broker to commit, unless another thread has closed the session. In that case its work was rolled
+        back, and some providers would take the commit for one without work, which succeeds (S84). Runs on the loop.
+        """
+        if self._session_ended:
+            done.fail(TransactionRolledBackException("the session was closed before the broker was asked to commit"))
+        else:
+            self._channel.provider.commit(number, done)
+
+    def end(self, done: Completion[None]) -> None:
+        """Roll the open transaction back, because the session ends. A later commit fails. Runs on the loop."""
+        self._session_ended = True
+        self._channel.provider.rollback(self._number, done)
 
     def _remember(self, transaction: Transaction) -> Steps[None]:
         """Remember that the messages of the transaction were processed (S105). The commit took effect already. So if

@@ -275,11 +275,13 @@ class StompProvider(Lifecycle[StompEngine]):
             done.succeed()
             return
         session = self._sessions.get(receiver.info.session_id)
-        if session is not None:
-            session.closing += 1
         self._ending[receiver] = None
         done.add_callback(partial(self._consumer_ended, receiver, session))
-        receiver.close(done)
+        if session is None:
+            receiver.close(done)
+        else:
+            session.closing += 1
+            session.after_commit(partial(receiver.close, done))
 
     def _consumer_ended(self, receiver: StompReceiver, session: StompSession | None, _: Completion[None]) -> None:
         self._ending.pop(receiver, None)

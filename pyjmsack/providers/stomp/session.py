@@ -8,7 +8,7 @@ none is lost (S88).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from pyjmsack.errors import ConnectionLostException, TransactionRolledBackException
@@ -40,6 +40,8 @@ class StompSession:
         for an unknown transaction."""
         self._acked: Acked = []
         self._ended: Completion[None] | None = None
+        self._commit: Completion[None] | None = None
+        """The last commit. While the broker has not answered it, its ACKs may not be sent yet."""
 
     def _begun(self) -> bytes:
         if self._transaction is None:
@@ -65,11 +67,21 @@ class StompSession:
     def commit(self, done: Completion[None]) -> None:
         """Commit the sends, then send the acknowledgements that could not be part of the transaction."""
         acked, transaction = self._take()
+        self._commit = done
         if transaction is None:
             self._acknowledge(acked, done)
         else:
             answered = partial(self._committed, acked, done)
             self._engine.ask(b"COMMIT\ntransaction:" + transaction, b"\n\0", answered)
+
+    def after_commit(self, call: Callable[[], None]) -> None:
+        """Make a call that ends subscriptions, or that comes before their end. If a commit is under way, make the call
+        after it, because an ACK is refused after the end of its subscription. The messages would come again, although
+        the commit succeeded."""
+        if self._commit is None:
+            call()
+        else:
+            self._commit.add_callback(lambda _: call())
 
     def _take(self) -> tuple[Acked, bytes | None]:
         acked, self._acked = self._acked, []
@@ -128,6 +140,9 @@ class StompSession:
 
     def rollback(self, done: Completion[None]) -> None:
         """Undo the sends, and deliver the received messages again (S80). The old ACK ids are valid again (S89)."""
+        self.after_commit(partial(self._roll_back, done))
+
+    def _roll_back(self, done: Completion[None]) -> None:
         acked, transaction = self._take()
         if transaction is None:
             # redelivered at the end of this burst, sorted together with the messages that the core gives back

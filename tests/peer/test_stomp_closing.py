@@ -1,0 +1,65 @@
+"""A session that is closed while another thread, or task, commits its transaction (S84)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from peer_faces import Face
+from stomp_peer import ARTEMIS, CLASSIC, StompPeer, ignore, start
+
+from pyjmsack import AckMode, Queue, TransactionRolledBackException
+
+QUEUE = Queue("q")
+EITHER = pytest.mark.parametrize("server", [ARTEMIS, CLASSIC], ids=["artemis", "classic"])
+
+
+def work(face: Face, peer: StompPeer) -> tuple[Any, Any]:
+    """Receive one message and send one, in a transaction. Return its session, and another session."""
+    connection = face.connect(peer)
+    session = connection.create_session(AckMode.SESSION_TRANSACTED)
+    assert session.create_consumer(QUEUE).receive(timeout=60).text == "a"
+    session.create_producer(Queue("out")).send("b")
+    return session, connection.create_session()
+
+
+def answer(peer: StompPeer, command: str) -> None:
+    """Send the receipt that the peer held back."""
+    (frame,) = peer.all(command)
+    peer.send("RECEIPT", receipt_id=frame.headers["receipt"])
+
+
+@EITHER
+def test_a_commit_that_a_close_has_overtaken_fails_because_its_work_is_rolled_back(face: Face, server: str) -> None:
+    """S84: the commit waits for the answer to a send, and meanwhile the session rolls back."""
+    peer = start(face, server, rule=ignore("SEND"), messages=["a"])
+    session, _ = work(face, peer)
+    commit = face.background(session.commit)
+    peer.wait("SEND")
+    session.close()
+    assert len(peer.wait("ABORT")) == 1
+    answer(peer, "SEND")
+    with pytest.raises(TransactionRolledBackException, match="closed") as raised:
+        commit.result(timeout=60)
+    assert not raised.value.in_doubt
+    assert peer.log("COMMIT") == []
+
+
+@EITHER
+def test_a_close_waits_for_the_acks_of_a_commit_under_way(face: Face, server: str) -> None:
+    """S84, S88: Artemis gets the ACKs after the commit, and refuses them after the end of their subscription."""
+
+    peer = start(face, server, rule=ignore("COMMIT"), messages=["a"])
+    session, other = work(face, peer)
+    commit = face.background(session.commit)
+    peer.wait("COMMIT")
+    close = face.background(session.close)
+    producer = other.create_producer(Queue("else"))
+    for number in range(20):  # meanwhile the close comes as far as it can
+        producer.send(str(number))
+    assert peer.log("UNSUBSCRIBE") == []
+    answer(peer, "COMMIT")
+    commit.result(timeout=60)
+    close.result(timeout=60)
+    ends = [frame.command for frame in peer.frames if frame.command in ("ACK", "UNSUBSCRIBE")]
+    assert ends == ["ACK", "UNSUBSCRIBE"]
