@@ -42,9 +42,9 @@ async def test_a_reply_to_longer_than_a_frame_is_refused_and_its_neighbour_works
 @pytest.mark.only_on("amqp")
 async def test_a_subscription_name_longer_than_a_frame_is_refused(jms: Jms) -> None:
     session = await (await jms.connection(client_id="limits")).create_session()
-    with pytest.raises(JMSException, match=rf"takes {FRAME:,}"):
+    with pytest.raises(JMSException, match=rf"accepts {FRAME:,}|more than 65,000 would damage"):
         await session.unsubscribe("s" * FRAME)
-    with pytest.raises(JMSException, match=rf"takes {FRAME:,}"):
+    with pytest.raises(JMSException, match=rf"accepts {FRAME:,}|more than 65,000 would damage"):
         await session.create_durable_consumer(Topic("t"), "s" * FRAME)
 
 
@@ -73,8 +73,8 @@ async def test_a_name_that_cannot_be_written_is_refused_and_not_cut(jms: Jms, na
 @pytest.mark.only_on("stomp-classic")
 async def test_a_header_line_that_classic_does_not_take_is_refused_before_it_is_sent(jms: Jms) -> None:
     session = await jms.session()
-    with pytest.raises(MessageFormatException, match="140019"):
-        await session.create_consumer(Queue("q" * 140_000))
+    with pytest.raises(MessageFormatException, match="60019"):
+        await session.create_consumer(Queue("q" * 60_000))
     with pytest.raises(MessageFormatException, match="too long"):
         await session.create_consumer(jms.queue, "a = '" + "x" * 12_000 + "'")
 

@@ -263,7 +263,7 @@ async def test_not_here_is_refused_where_it_would_mean_the_dead_letter_queue(jms
     await jms.send("a")
     _, consumer = await receiver(jms, INDIVIDUAL)
     (message,) = await take(consumer, 1)
-    with pytest.raises(UnsupportedFeatureException, match=r"dead-letters.*reject\(\)"):
+    with pytest.raises(UnsupportedFeatureException, match=r"dead-letter queue at once.*reject\(\)"):
         message.modify(undeliverable_here=True)
     await jms.left("a")
 
