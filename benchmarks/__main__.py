@@ -6,8 +6,7 @@ import json
 import os
 import random
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,10 +14,11 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from benchmarks import auditing, memory, profiling, report, restore, scale, tasks
+from benchmarks import auditing, memory, profiling, report, restore, tasks
 from benchmarks.fuzz import run as fuzzing
 from benchmarks.fuzz.targets import TARGETS
-from benchmarks.job import PASSWORD_VARIABLE, USERNAME_VARIABLE, BenchmarkError
+from benchmarks.growing import COMMANDS, clear_errors
+from benchmarks.job import PASSWORD_VARIABLE, USERNAME_VARIABLE
 from benchmarks.run import run
 from benchmarks.scenarios import PEERS, PROTOCOLS, SCENARIOS, Settings
 
@@ -54,14 +54,6 @@ def _pass_login(username: str | None, password: str | None) -> None:
 
 def _warmups(pipelined: int) -> dict[str, int]:
     return {one.name: pipelined if one.pipelined else min(pipelined, _JIT_BLOCKING_WARMUP) for one in SCENARIOS}
-
-
-@contextmanager
-def _clear_errors() -> Iterator[None]:
-    try:
-        yield
-    except BenchmarkError as error:
-        raise click.ClickException(str(error)) from error
 
 
 @click.group()
@@ -121,7 +113,7 @@ def run_command(
     blocking = blocking_count or max(1, count // _BLOCKING_SHARE)
     counts = {scenario.name: count if scenario.pipelined else blocking for scenario in SCENARIOS}
     settings = Settings(size, rounds, counts, _warmups(java_warmup), fill, protocol)
-    with _clear_errors():
+    with clear_errors():
         result = run(url, peers, chosen, settings, stomp_url)
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2))
@@ -140,7 +132,7 @@ def memory_command(
 ) -> None:
     """Watch the memory of a process that receives many messages through one consumer."""
     _pass_login(username, password)
-    with _clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
+    with clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("received", total=count)
         result = memory.measure(url, face, count, size, lambda received: progress.update(task, completed=received))
     click.echo(json.dumps(result.as_json(), indent=2) if as_json else result.sentence())
@@ -153,22 +145,9 @@ def memory_command(
 def restore_command(protocols: tuple[str, ...], rounds: int, as_json: bool) -> None:
     """Kill and restart an embedded broker, and time how soon all is as before."""
     for protocol in protocols:
-        with _clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
+        with clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
             task = progress.add_task(f"restored over {protocol}", total=restore.STEPS * rounds)
             result = restore.measure(protocol, rounds, lambda done: progress.update(task, completed=done))  # noqa: B023 - called within
-        click.echo(json.dumps(result.as_json()) if as_json else result.sentences())
-
-
-@main.command(name="scale")
-@click.option("--protocol", "protocols", multiple=True, type=click.Choice([*PROTOCOLS]), default=[*PROTOCOLS])
-@click.option("--connections", default=10, show_default=True, type=_COUNT)
-@click.option("--consumers", default=10_000, show_default=True, type=_COUNT, help="On all connections together.")
-@click.option("--json", "as_json", is_flag=True, help="The result, as JSON.")
-def scale_command(protocols: tuple[str, ...], connections: int, consumers: int, as_json: bool) -> None:
-    """Attach many consumers in one asyncio process: time, memory, and the time to come back after a kill."""
-    for protocol in protocols:
-        with _clear_errors(), Console(stderr=True).status(f"{protocol}: a broker starts") as status:
-            result = scale.measure(protocol, connections, consumers, status.update)
         click.echo(json.dumps(result.as_json()) if as_json else result.sentences())
 
 
@@ -184,7 +163,7 @@ def spark_command(
     from benchmarks import spark  # needs the extra [spark], which the others do not
 
     _pass_login(username, password)
-    with _clear_errors(), Console(stderr=True).status("Spark starts") as status:
+    with clear_errors(), Console(stderr=True).status("Spark starts") as status:
         result = spark.measure(url, count, size, rounds, status.update)
     if as_json:
         click.echo(json.dumps(result.as_json(), indent=2))
@@ -215,7 +194,7 @@ def celery_command(
     """
     cases = [tasks.Case(pool, ack == "late", size) for size in sizes for pool in pools for ack in acks]
     steps = rounds * len(cases) * len(brokers)
-    with _clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
+    with clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
         shown = progress.add_task("measured", total=steps)
         result = tasks.measure(
             list(dict.fromkeys(brokers)), cases, count, rounds, lambda done: progress.update(shown, completed=done)
@@ -249,7 +228,7 @@ def profile_command(
     """Profile one scenario of pyjmsack, thread by thread."""
     _pass_login(username, password)
     chosen = next(one for one in SCENARIOS if one.name == scenario)
-    with _clear_errors():
+    with clear_errors():
         timing = profiling.profile(url, chosen, face, count, size, fill, sort, lines)
     click.echo(f"{timing.count * 1e9 / timing.nanoseconds:,.0f} messages per second, with the profiler's own cost")
 
@@ -261,7 +240,7 @@ def profile_command(
 @click.option("--json", "as_json", is_flag=True, help="The result, as JSON.")
 def audit_command(rows: int, master: str, memory: str, as_json: bool) -> None:
     """Plant losses, duplicates and more into a ledger, and time the audit that must find them all."""
-    with _clear_errors():
+    with clear_errors():
         timing = auditing.measure(rows, master, memory)
     click.echo(json.dumps(timing.as_json(), indent=2) if as_json else timing.sentence())
 
@@ -322,6 +301,9 @@ def fuzz_command(
         click.echo(one.sentence())
     context.exit(1 if any(one.findings for one in reports) else 0)
 
+
+for command in COMMANDS:
+    main.add_command(command)
 
 if __name__ == "__main__":
     main(prog_name="python -m benchmarks")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pyjmsack.broker import EmbeddedArtemis
 
 # C2 and a roomy heap, against the frugal defaults of the embedded broker: it must not be the bottleneck.
-_BROKER_OPTIONS = ("-XX:TieredStopAtLevel=4", "-Xmx1g")
+_BROKER_OPTIONS = ("-XX:TieredStopAtLevel=4",)
+_HEAP = "1g"
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Addresses:
 
     tools: str
     clients: str
+    stomp: str
 
 
 @contextmanager
@@ -34,20 +36,21 @@ def broker(url: str | None, protocol: str = "amqp", stomp_url: str | None = None
     if url is not None:
         if protocol == "stomp" and stomp_url is None:
             raise BenchmarkError("--protocol stomp with --url needs the broker's other address too: --stomp-url")
-        yield Addresses(url, stomp_url if protocol == "stomp" and stomp_url else url)
+        yield Addresses(url, stomp_url if protocol == "stomp" and stomp_url else url, stomp_url or "")
         return
     with embedded() as artemis:
-        yield Addresses(artemis.amqp_url, artemis.stomp_url if protocol == "stomp" else artemis.amqp_url)
+        clients = artemis.stomp_url if protocol == "stomp" else artemis.amqp_url
+        yield Addresses(artemis.amqp_url, clients, artemis.stomp_url)
 
 
 @contextmanager
-def embedded() -> Iterator[EmbeddedArtemis]:
+def embedded(heap: str = _HEAP) -> Iterator[EmbeddedArtemis]:
     """Yield a broker that is not the bottleneck."""
     try:
         from pyjmsack.broker import EmbeddedArtemis
     except ImportError as error:
         raise BenchmarkError(f"there is no embedded broker ({error}); give the address of one with --url") from error
-    with EmbeddedArtemis(jvm_options=_BROKER_OPTIONS) as artemis:
+    with EmbeddedArtemis(jvm_options=(*_BROKER_OPTIONS, f"-Xmx{heap}")) as artemis:
         yield artemis
 
 

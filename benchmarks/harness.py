@@ -16,6 +16,7 @@ from benchmarks.results import Round, Row
 from benchmarks.scenarios import Peer, Scenario, Settings
 
 _PRIMING = 10_000  # messages through a fresh broker before anything is timed: it has a JIT, too
+_PRIMING_BYTES = 100_000_000  # at most, so that the broker does not page
 
 
 Turn = tuple[Row, Peer, int]
@@ -32,8 +33,8 @@ class Harness:
 
     def prime(self) -> str:
         """Let the broker compile its hot code; returns the broker's name."""
-        queue = f"bench-{uuid.uuid4().hex[:8]}-priming"
-        run_tool("fill-plain", self._url, queue, _PRIMING, self._settings.size)
+        queue, size = f"bench-{uuid.uuid4().hex[:8]}-priming", self._settings.size
+        run_tool("fill-plain", self._url, queue, max(1, min(_PRIMING, _PRIMING_BYTES // size)), size)
         return run_tool("drain", self._url, queue).client
 
     def rows(self, scenarios: Sequence[Scenario]) -> list[Row]:

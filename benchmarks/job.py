@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from typing import TypeVar
 
 USERNAME_VARIABLE = "PYJMSACK_BENCH_USERNAME"  # in the environment, so that no process list shows the password
 PASSWORD_VARIABLE = "PYJMSACK_BENCH_PASSWORD"  # noqa: S105 - the name of a variable
@@ -74,6 +75,14 @@ class Timing:
         return json.dumps(asdict(self))
 
 
+Number = TypeVar("Number", int, float)
+
+
+def percentile(ordered: Sequence[Number], share: float) -> Number:
+    """Return the value below which a share (0 to 1) of the ordered values lies."""
+    return ordered[int(share * (len(ordered) - 1))]
+
+
 class Stopwatch:
     """Runs from its creation."""
 
@@ -86,7 +95,7 @@ class Stopwatch:
         end = time.perf_counter_ns()
         processor = time.process_time_ns() - self._processor
         ordered = sorted(latencies) or [0]
-        p50, p99 = (ordered[int(share * (len(ordered) - 1))] for share in (0.5, 0.99))
+        p50, p99 = (percentile(ordered, share) for share in (0.5, 0.99))
         return Timing(count, end - self._start, client, processor, self._start, p50, p99)
 
 

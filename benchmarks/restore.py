@@ -103,7 +103,7 @@ def _first_message(broker: EmbeddedArtemis, protocol: str) -> float:
             producer.send("x")
             _wait(arrived)
 
-        return _after_restart(broker, protocol, flows)
+        return after_restart(broker, protocol, flows)
 
 
 def _consumers(broker: EmbeddedArtemis, protocol: str) -> float:
@@ -117,7 +117,7 @@ def _consumers(broker: EmbeddedArtemis, protocol: str) -> float:
         for number in range(CONSUMERS):
             session.create_consumer(session.create_queue(f"bench-restore-{number}"))
         connection.add_connection_listener(restored)
-        return _after_restart(broker, protocol, lambda: _wait(restored.event))
+        return after_restart(broker, protocol, lambda: _wait(restored.event))
 
 
 def _full_speed(broker: EmbeddedArtemis, protocol: str) -> float:
@@ -170,7 +170,7 @@ def _wait(event: threading.Event) -> None:
 
 
 def address(broker: EmbeddedArtemis, protocol: str) -> str:
-    """Return the broker's address for a protocol."""
+    """Return the broker's URL for a protocol."""
     return broker.stomp_url if protocol == "stomp" else broker.amqp_url
 
 
@@ -181,12 +181,12 @@ def _connection(member: str) -> Iterator[Connection]:
         yield connection
 
 
-def _after_restart(broker: EmbeddedArtemis, protocol: str, wait: Callable[[], None]) -> float:
+def after_restart(broker: EmbeddedArtemis, protocol: str, wait: Callable[[], None]) -> float:
     """Kill the broker, restart it, and return the seconds between its answer and the end of ``wait``."""
     broker.kill()
     with ThreadPoolExecutor(2) as executor:
         waiting = executor.submit(_timed, wait)
-        answering = executor.submit(_timed, lambda: await_answer(broker, protocol))
+        answering = executor.submit(_timed, lambda: _await_answer(broker, protocol))
         broker.restart()
         return waiting.result() - answering.result()
 
@@ -196,7 +196,7 @@ def _timed(work: Callable[[], None]) -> float:
     return time.monotonic()
 
 
-def await_answer(broker: EmbeddedArtemis, protocol: str) -> None:
+def _await_answer(broker: EmbeddedArtemis, protocol: str) -> None:
     """Return when the broker answers a client of the protocol."""
     answers = answers_stomp if protocol == "stomp" else answers_amqp
     port = int(address(broker, protocol).rpartition(":")[2])

@@ -1,152 +1,149 @@
-"""``python -m benchmarks scale``: many consumers in one asyncio process, their memory, and how soon they come back."""
+"""``python -m benchmarks scale``: many idle consumers in one asyncio process."""
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import os
+import json
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from benchmarks.environment import embedded
 from benchmarks.job import BenchmarkError
-from benchmarks.restore import address, await_answer
-from pyjmsack.aio import Connection, ConnectionFactory
-from pyjmsack.broker import EmbeddedArtemis
+from benchmarks.processes import ROOT, last_words
+from benchmarks.restore import address, after_restart
+from pyjmsack.testing import Wire
 
-ATTACH_LIMIT, RESTORE_LIMIT, CONSUMER_LIMIT_KB = 10.0, 5.0, 5.0
+ATTACH_LIMIT, MEMORY_LIMIT_KB, RESTORE_LIMIT = 10.0, 5.0, 5.0
 SESSIONS = 1000
-"""Sessions whose memory is measured, on one connection."""
-_AT_ONCE = 100
-"""Consumers of one connection that are asked for at the same time."""
-_PATIENCE = 120.0
+STEPS = 3
+_OPTIONS = "failover.maxReconnectDelay=100&failover.warnAfterReconnectAttempts=0"
 
 
 @dataclass(frozen=True)
-class ScaleReport:
-    """Kilobytes of resident memory of each idle thing, and seconds for all consumers."""
+class Scale:
+    """What was measured. Memory is that of the client's process."""
 
     protocol: str
-    connections: int
     consumers: int
-    connection_kb: float
-    session_kb: float
-    consumer_kb: float
-    attach_seconds: float
-    restore_seconds: float
+    connections: int
+    attached: float
+    """Seconds until the broker has answered all consumers."""
+    after_cut: float
+    """Seconds from the end of a cut of all connections until all is restored."""
+    after_kill: float
+    """Seconds from the first answer of a broker that was killed and started again until all is restored."""
+    kb_connection: float
+    kb_session: float
+    kb_consumer: float
+    kb_listener: float
+    """Of a consumer with a listener."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain data."""
         return asdict(self)
 
     def sentences(self) -> str:
-        """Say it in five lines."""
-        return "\n".join(
-            f"{self.protocol}: {line}"
-            for line in (
-                f"{self.consumers:,} consumers on {self.connections} connections, each with a queue of its own",
-                f"attached in {self.attach_seconds:.1f} s (limit {ATTACH_LIMIT:g} s)",
-                f"restored {self.restore_seconds:.1f} s after the broker's port answered (limit {RESTORE_LIMIT:g} s)",
-                f"{self.consumer_kb:.1f} KB a consumer (limit {CONSUMER_LIMIT_KB:g})",
-                f"{self.session_kb:.1f} KB a session, {self.connection_kb:.0f} KB a connection",
-            )
+        """Say it in some lines."""
+        many = f"{self.protocol}: {self.consumers:,} consumers on {self.connections} connections"
+        return (
+            f"{many}: attached in {self.attached:.1f} s (aim {ATTACH_LIMIT:g}), restored {self.after_cut:.1f} s after "
+            f"a cut and {self.after_kill:.1f} s after a kill (aim {RESTORE_LIMIT:g})\n"
+            f"{self.protocol}: memory of a connection {self.kb_connection:.1f} KB, of a session "
+            f"{self.kb_session:.1f} KB, of a consumer {self.kb_consumer:.1f} KB (aim {MEMORY_LIMIT_KB:g}), with a "
+            f"listener {self.kb_listener:.1f} KB"
         )
 
 
-def measure(protocol: str, connections: int, consumers: int, progress: Callable[[str], None]) -> ScaleReport:
-    """Attach so many consumers in all to an embedded Artemis, then kill the broker and start it again.
+def measure(protocol: str, consumers: int, connections: int, progress: Callable[[int], None]) -> Scale:
+    """Measure on an embedded Artemis, with a queue for each consumer.
 
     Raises:
-        BenchmarkError: the connections did not come back.
+        BenchmarkError: the process failed, or was not restored.
     """
     with embedded() as broker:
-        return asyncio.run(_measure(broker, protocol, connections, consumers, progress))
+        member = address(broker, protocol)
+        with _idle(member, connections, SESSIONS, 0) as empty:
+            kb_connection, kb_session = (
+                empty.kilobytes("connections", connections),
+                empty.kilobytes("sessions", SESSIONS),
+            )
+        progress(1)
+        with Wire(member) as wire, _idle(wire.url, connections, connections, consumers) as plain:
+            kb_consumer, attached = plain.kilobytes("consumers", consumers), plain.seconds("consumers")
+            wire.cut()
+            begun = time.monotonic()
+            wire.heal()
+            plain.await_step("restored")
+            after_cut = time.monotonic() - begun
+        progress(2)
+        with _idle(member, connections, connections, consumers, listens=True) as listening:
+            kb_listener = listening.kilobytes("consumers", consumers)
+            after_kill = after_restart(broker, protocol, lambda: listening.await_step("restored"))
+        progress(3)
+    memory = kb_connection, kb_session, kb_consumer, kb_listener
+    return Scale(protocol, consumers, connections, attached, after_cut, after_kill, *memory)
 
 
-async def _measure(
-    broker: EmbeddedArtemis, protocol: str, connections: int, consumers: int, progress: Callable[[str], None]
-) -> ScaleReport:
-    factory = ConnectionFactory(f"failover:({address(broker, protocol)})?failover.warnAfterReconnectAttempts=0")
-    async with AsyncExitStack() as stack:
-        warm = await stack.enter_async_context(factory.create_connection())  # imports, caches, the loop's own buffers
-        await _attach([warm], 10, "bench-warm")
-        progress("connections")
-        before = _resident()
-        opened = [await stack.enter_async_context(factory.create_connection()) for _ in range(connections)]
-        connection_kb = _kilobytes(before, connections)
-        before = _resident()
-        sessions = [await warm.create_session() for _ in range(SESSIONS)]
-        session_kb = _kilobytes(before, len(sessions))
-        for session in sessions:
-            await session.close()
-        progress("consumers")
-        before, start = _resident(), time.monotonic()
-        await _attach(opened, consumers // connections, "bench-scale")
-        attach_seconds = time.monotonic() - start
-        consumer_kb = _kilobytes(before, consumers)
-        progress("restart")
-        restore_seconds = await _restored(broker, protocol, opened)
-    return ScaleReport(
-        protocol, connections, consumers, connection_kb, session_kb, consumer_kb, attach_seconds, restore_seconds
-    )
+class _Idle:
+    """The process."""
+
+    def __init__(self, process: subprocess.Popen[str], words: Callable[[], str]) -> None:
+        self._process = process
+        self._words = words
+        self._steps: dict[str, dict[str, Any]] = {}
+        self._before: dict[str, str] = {}
+
+    def await_step(self, name: str) -> None:
+        """Return when the process has told this step."""
+        assert self._process.stdout is not None  # it is a pipe
+        for line in self._process.stdout:
+            told = json.loads(line)
+            self._before[told["step"]] = next(reversed(self._steps), "")
+            self._steps[told["step"]] = told
+            if told["step"] == name:
+                return
+        raise BenchmarkError(last_words(self._words(), self._process.wait()))
+
+    def seconds(self, step: str) -> float:
+        """Return how long a step took."""
+        return float(self._steps[step]["seconds"])
+
+    def kilobytes(self, step: str, count: int) -> float:
+        """Return the memory of each thing that a step made."""
+        before = self._steps[self._before[step]]
+        return float(self._steps[step]["resident"] - before["resident"]) / 1000 / count
 
 
-async def _attach(connections: Sequence[Connection], each: int, name: str) -> None:
-    """Create the consumers, at all connections at the same time."""
-    await asyncio.gather(*(_attach_to(connection, each, f"{name}-{n}") for n, connection in enumerate(connections)))
+@contextmanager
+def _idle(member: str, connections: int, sessions: int, consumers: int, *, listens: bool = False) -> Iterator[_Idle]:
+    """Start the process, and wait until all is attached."""
+    queue = f"bench-{uuid.uuid4().hex[:8]}-idle"
+    plan = {
+        "queue": queue,
+        "connections": connections,
+        "sessions": sessions,
+        "consumers": consumers,
+        "listens": listens,
+    }
+    command = [sys.executable, "-m", "benchmarks.idle", f"failover:({member})?{_OPTIONS}", json.dumps(plan)]
+    with tempfile.TemporaryFile("w+") as words:
 
+        def said() -> str:
+            words.seek(0)
+            return words.read()
 
-async def _attach_to(connection: Connection, count: int, name: str) -> None:
-    session = await connection.create_session()
-    await connection.start()
-    for first in range(0, count, _AT_ONCE):
-        numbers = range(first, min(count, first + _AT_ONCE))
-        await asyncio.gather(*(session.create_consumer(session.create_queue(f"{name}-{n}")) for n in numbers))
-
-
-class _Restored:
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
-        self.moment = 0.0
-
-    def on_connection_restored(self, url: str) -> None:
-        self.moment = time.monotonic()
-        self.event.set()
-
-
-async def _restored(broker: EmbeddedArtemis, protocol: str, connections: Sequence[Connection]) -> float:
-    """Return the seconds from the port's first answer to the restoring of the last connection."""
-    listeners = [_Restored() for _ in connections]
-    for connection, listener in zip(connections, listeners, strict=True):
-        connection.add_connection_listener(listener)
-    loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(2) as executor:
-        await loop.run_in_executor(executor, broker.kill)
-        answering = loop.run_in_executor(executor, _answered, broker, protocol)
-        await loop.run_in_executor(executor, broker.restart)
-        answered = await answering
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": words}
+        process = subprocess.Popen(command, cwd=ROOT, text=True, **pipes)  # type: ignore[call-overload]
         try:
-            await asyncio.wait_for(asyncio.gather(*(listener.event.wait() for listener in listeners)), _PATIENCE)
-        except asyncio.TimeoutError:
-            raise BenchmarkError(f"not all connections came back within {_PATIENCE:g} s") from None
-    return max(listener.moment for listener in listeners) - answered
-
-
-def _answered(broker: EmbeddedArtemis, protocol: str) -> float:
-    await_answer(broker, protocol)
-    return time.monotonic()
-
-
-def _resident() -> int:
-    """Return the bytes of this process that are in memory, without garbage."""
-    gc.collect()
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def _kilobytes(before: int, count: int) -> float:
-    return (_resident() - before) / 1024 / count
+            idle = _Idle(process, said)
+            idle.await_step("consumers")
+            yield idle
+        finally:
+            process.kill()
+            process.communicate()

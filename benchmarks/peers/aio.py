@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.job import PATIENCE, Job, Scenarios, Stopwatch, Timing, login, pass_gate
-from benchmarks.peers.sync import CLIENT, IN_FLIGHT, TRANSACTION, read, shares
+from benchmarks.peers.sync import CLIENT, CONSUMERS, IN_FLIGHT, TRANSACTION, read, shares
 from benchmarks.tracing import prepare
 from pyjmsack import AckMode, DeliveryMode, Message
 from pyjmsack.aio import ConnectionFactory, MessageConsumer, MessageProducer, Session
@@ -155,10 +155,11 @@ async def _request(job: Job, in_flight: int) -> Timing:
 
 
 class _Listener:
-    """Acknowledges each message by itself."""
+    """Reads each message, and acknowledges each by itself unless the session does so."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, *, acknowledges: bool) -> None:
         self.job = job
+        self.acknowledges = acknowledges
         self.watch: Stopwatch | None = None
         self.seen = 0
         self.finished = asyncio.Event()
@@ -167,8 +168,9 @@ class _Listener:
         """Take one message. ``acknowledge`` is awaited, like every call of this face that may wait."""
         self.watch = self.watch or Stopwatch()
         read(message, self.job)
-        acknowledged: Any = message.acknowledge()
-        await acknowledged
+        if self.acknowledges:
+            acknowledged: Any = message.acknowledge()
+            await acknowledged
         self.seen += 1
         if self.seen == self.job.count:
             self.finished.set()
@@ -176,12 +178,27 @@ class _Listener:
 
 async def _listen(job: Job) -> Timing:
     """Timed from the first message to the answer to the consumer's close."""
-    listener = _Listener(job)
+    listener = _Listener(job, acknowledges=True)
     async with _session(job, AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
         consumer = await session.create_consumer(session.create_queue(job.queue))
         consumer.message_listener = listener.on_message
         await listener.finished.wait()
         await consumer.close()
+        assert listener.watch is not None  # a message came
+        return listener.watch.timing(listener.seen, CLIENT)
+
+
+async def _listen_with_many(job: Job, consumers: int) -> Timing:
+    """So many consumers of one queue and session, in AUTO. Timed from the first message to the last."""
+    username, password = login()
+    listener = _Listener(job, acknowledges=False)
+    async with ConnectionFactory(job.url, username=username, password=password).create_connection() as connection:
+        session = await connection.create_session()
+        queue = session.create_queue(job.queue)
+        for consumer in await asyncio.gather(*(session.create_consumer(queue) for _ in range(consumers))):
+            consumer.message_listener = listener.on_message
+        await connection.start()
+        await listener.finished.wait()
         assert listener.watch is not None  # a message came
         return listener.watch.timing(listener.seen, CLIENT)
 
@@ -194,6 +211,7 @@ def _on_a_loop(scenario: Callable[[Job], Awaitable[Timing]]) -> Callable[[Job], 
 
 
 SCENARIOS: Scenarios = {
+    **{f"consumers-{number}": _on_a_loop(partial(_listen_with_many, consumers=number)) for number in CONSUMERS},
     "send-async": _on_a_loop(_send_async),
     "receive": _on_a_loop(_receive),
     "listener": _on_a_loop(_listen),

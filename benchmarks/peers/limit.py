@@ -19,6 +19,7 @@ SCENARIOS: Scenarios = {
     "send-async": _of_protocol(limit_amqp.send_all, limit_stomp.send_all),
     "send": _of_protocol(limit_amqp.send_each, limit_stomp.send_each),
     "send-nonpersistent": _of_protocol(limit_amqp.send_nonpersistent, limit_stomp.send_nonpersistent),
+    "drain": limit_amqp.drain,
     "receive": _RECEIVE,
     "listener": _RECEIVE,
 }

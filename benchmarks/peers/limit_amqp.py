@@ -50,8 +50,11 @@ class _AmqpLine(Line):
         super().__init__(job)
         self._kept = b""
         self.frame_size = 0
+        self.broker = "unknown broker"
         self.credit = 0
         """How many messages may have been sent since the link began."""
+        self.drained = False
+        """Whether the sender has used up or given back all credit of a receiver."""
         sasl = SaslClient(*login(), external=False, allowed=())
         while not sasl.done:
             self.write(bytes(sasl.output))
@@ -84,8 +87,11 @@ class _AmqpLine(Line):
         performative, _ = decode(data, start, end)
         if isinstance(performative, Flow) and performative.link_credit is not None:
             self.credit = (performative.delivery_count or 0) + performative.link_credit
+            self.drained = not performative.link_credit
         elif isinstance(performative, Open):
             self.frame_size = min(performative.max_frame_size, _LARGEST_FRAME)
+            told = performative.properties or {}
+            self.broker = " ".join(str(told[key]) for key in ("product", "version") if key in told) or self.broker
         elif isinstance(performative, Close | End) or (isinstance(performative, Detach) and performative.error):
             raise BenchmarkError(f"the broker refused the bare socket: {performative.error}")
         return performative
@@ -191,7 +197,26 @@ def receive(job: Job) -> Timing:
         return watch.timing(seen, CLIENT)
 
 
-def _credit(seen: int) -> Flow:
+def drain(job: Job) -> Timing:
+    """Empty a queue in rounds of drained credit, until a round brings no message. The client is the broker's name."""
+    source = Source(address=job.queue, capabilities=("queue",))
+    attach = Attach(link_name=job.queue, handle=0, role=True, snd_settle_mode=1, source=source, target=Target())
+    with _line(attach, job) as line:
+        watch, total, granted, seen = Stopwatch(), 0, 0, -1
+        while seen:
+            line.tell(_credit(granted, drain=True))
+            granted, seen, line.drained = granted + _CREDIT, 0, False
+            while seen < _CREDIT and not line.drained:
+                for found in line.frames():
+                    if found[0] == _TRANSFER:
+                        seen += not read_transfer(*found[1:])[3]
+                    else:
+                        line.note(found)
+            total += seen
+        return watch.timing(total, line.broker)
+
+
+def _credit(seen: int, *, drain: bool = False) -> Flow:
     return Flow(
         next_incoming_id=seen,
         incoming_window=_WIDE,
@@ -200,4 +225,5 @@ def _credit(seen: int) -> Flow:
         handle=0,
         delivery_count=seen,
         link_credit=_CREDIT,
+        drain=drain,
     )

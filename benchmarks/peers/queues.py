@@ -1,18 +1,17 @@
-"""Fills and empties queues around a measurement, as fast as python-qpid-proton can."""
+"""Fills queues before a measurement, as fast as python-qpid-proton can."""
 
 from __future__ import annotations
 
 import time
 from typing import Any
 
-from proton import Handler, Message, byte, symbol
+from proton import Message, byte, symbol
 from proton.handlers import MessagingHandler
-from proton.reactor import AtMostOnce, Container
+from proton.reactor import Container
 
 from benchmarks.job import BenchmarkError, Job, Scenarios, Timing
-from benchmarks.peers.terminus import Event, QueueSource, QueueTarget, connect
+from benchmarks.peers.terminus import Event, QueueTarget, connect
 
-_BATCH = 1000
 _ID_DIGITS = 12
 _JMS_TEXT, _JMS_QUEUE = byte(5), byte(0)  # x-opt-jms-msg-type and x-opt-jms-dest
 
@@ -104,65 +103,7 @@ def _fill(job: Job, message: Encoded) -> Timing:
     return Timing(filler.sent, filler.end - filler.start, filler.broker)
 
 
-class _Drainer(Handler):
-    """Takes messages undecoded and settled in rounds of drained credit, until a round brings none."""
-
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.total = self.round = 0
-        self.empty = False
-        self.broker = ""
-
-    def on_reactor_init(self, event: Event) -> None:
-        """Open connection and link."""
-        connection = connect(event.container, self.job.url)
-        event.container.create_receiver(connection, self.job.queue, options=[QueueSource(), AtMostOnce()])
-
-    def on_link_remote_open(self, event: Event) -> None:
-        """Start the first round."""
-        event.link.drain(_BATCH)
-
-    def on_delivery(self, event: Event) -> None:
-        """Count one message."""
-        delivery = event.delivery
-        if delivery.readable and not delivery.partial:
-            delivery.settle()
-            self.round += 1
-            self._next_round(event)
-
-    def on_link_flow(self, event: Event) -> None:
-        """The broker may have given back the rest of the credit."""
-        self._next_round(event)
-
-    def on_link_remote_close(self, event: Event) -> None:
-        """Give up: the broker refused the link."""
-        event.connection.close()
-
-    def _next_round(self, event: Event) -> None:
-        link = event.link
-        if link.credit or self.empty:
-            return
-        self.total += self.round
-        self.empty = not self.round
-        self.round = 0
-        if self.empty:
-            self.broker = _broker_name(event.connection)
-            event.connection.close()
-        else:
-            link.drain(_BATCH)
-
-
-def _drain(job: Job) -> Timing:
-    drainer = _Drainer(job)
-    start = time.perf_counter_ns()
-    Container(drainer).run()
-    if not drainer.empty:
-        raise BenchmarkError(f"the queue could not be emptied: {drainer.total} messages came")
-    return Timing(drainer.total, time.perf_counter_ns() - start, drainer.broker)
-
-
 SCENARIOS: Scenarios = {
     "fill-plain": lambda job: _fill(job, _plain(job)),
     "fill-jms": lambda job: _fill(job, jms_message(job)),
-    "drain": _drain,
 }

@@ -26,6 +26,8 @@ from pyjmsack import (
 CLIENT = f"pyjmsack {version('pyjmsack')}"
 TRANSACTION = 5
 """Messages of a transaction; Sending.java has the same number."""
+CONSUMERS = (1, 10, 100, 1000)
+"""Of one connection."""
 IN_FLIGHT = 64
 """Requests at a time; Requesting.java has the same number."""
 
@@ -168,10 +170,11 @@ def _request(job: Job, in_flight: int) -> Timing:
 
 
 class _Listener:
-    """Acknowledges each message by itself."""
+    """Reads each message, and acknowledges each by itself unless the session does so."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: Job, *, acknowledges: bool) -> None:
         self.job = job
+        self.acknowledges = acknowledges
         self.watch: Stopwatch | None = None
         self.seen = 0
         self.finished = threading.Event()
@@ -179,7 +182,8 @@ class _Listener:
     def __call__(self, message: Message) -> None:
         self.watch = self.watch or Stopwatch()
         read(message, self.job)
-        message.acknowledge()
+        if self.acknowledges:
+            message.acknowledge()
         self.seen += 1
         if self.seen == self.job.count:
             self.finished.set()
@@ -187,7 +191,7 @@ class _Listener:
 
 def _listen(job: Job) -> Timing:
     """Timed from the first message to the answer to the consumer's close."""
-    listener = _Listener(job)
+    listener = _Listener(job, acknowledges=True)
     with _session(job, AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
         consumer = session.create_consumer(session.create_queue(job.queue))
         consumer.message_listener = listener
@@ -197,7 +201,22 @@ def _listen(job: Job) -> Timing:
         return listener.watch.timing(listener.seen, CLIENT)
 
 
+def _listen_with_many(job: Job, consumers: int) -> Timing:
+    """So many consumers of one queue and session, in AUTO. Timed from the first message to the last."""
+    username, password = login()
+    listener = _Listener(job, acknowledges=False)
+    with ConnectionFactory(job.url, username=username, password=password).create_connection() as connection:
+        session = connection.create_session()
+        for _ in range(consumers):
+            session.create_consumer(session.create_queue(job.queue)).message_listener = listener
+        connection.start()
+        listener.finished.wait()
+        assert listener.watch is not None  # a message came
+        return listener.watch.timing(listener.seen, CLIENT)
+
+
 SCENARIOS: Scenarios = {
+    **{f"consumers-{number}": partial(_listen_with_many, consumers=number) for number in CONSUMERS},
     "send-async": _send_async,
     "receive": _receive,
     "listener": _listen,
