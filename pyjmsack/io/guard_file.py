@@ -20,6 +20,7 @@ from time import monotonic
 from typing import TypeVar
 
 from pyjmsack.errors import JMSException
+from pyjmsack.io.forks import shared_lock
 from pyjmsack.spi.guard_file import Answer, Keys, Report
 
 __all__ = ["GuardFile", "open_guard_file"]
@@ -42,7 +43,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS processed (number INTEGER PRIMARY KEY, key BLOB UNIQUE)",
 )
 _files: dict[tuple[int, str], GuardFile] = {}
-_opening = threading.Lock()
+_opening = shared_lock()
 
 
 def open_guard_file(path: str, size: int, report: Report) -> GuardFile:

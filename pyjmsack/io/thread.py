@@ -10,6 +10,8 @@ import asyncio
 import os
 import threading
 
+from pyjmsack.io.forks import shared_lock
+
 __all__ = ["LoopThread", "acquire"]
 
 
@@ -52,25 +54,19 @@ class LoopThread:
 
 
 _threads: dict[int, LoopThread] = {}
-_lock = threading.Lock()
-
-
-def _after_fork() -> None:
-    """Make a new lock in a child process, because another thread of the parent may hold the old lock at the fork."""
-    global _lock
-    _lock = threading.Lock()
-    _threads.clear()
-
+_lock = shared_lock()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_threads.clear)
 
 
 def acquire() -> LoopThread:
     """Return the loop thread of this process, and start it if there is none. The caller must call ``release`` later."""
+    pid = os.getpid()
     with _lock:
-        thread = _threads.get(os.getpid())
-        if thread is None:
-            thread = _threads[os.getpid()] = LoopThread()
-        thread.users += 1
-        return thread
+        while True:
+            thread = _threads.get(pid) or _threads.setdefault(pid, LoopThread())
+            thread.users += 1
+            # otherwise a signal handler in this thread, which gets the lock too, has closed the last connection
+            if _threads.get(pid) is thread:
+                return thread

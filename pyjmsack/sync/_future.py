@@ -14,11 +14,12 @@ from concurrent.futures._base import FINISHED, PENDING
 from typing import Any
 
 from pyjmsack.errors import JMSException
+from pyjmsack.io.forks import shared_lock
 from pyjmsack.sync._face import SessionFace
 
 __all__ = ["SendFuture"]
 
-_making = threading.Lock()
+_making = shared_lock()
 
 
 class SendFuture(Future[None]):
@@ -43,9 +44,11 @@ class SendFuture(Future[None]):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         with _making:
             if not self._waited_for:
-                self._waiters: list[Any] = []
-                self._done_callbacks: list[Any] = []
-                self._condition = threading.Condition()
+                # a signal handler that waits for this future too may have made some of them a moment ago
+                mine = self.__dict__
+                mine.setdefault("_waiters", [])
+                mine.setdefault("_done_callbacks", [])
+                mine.setdefault("_condition", threading.Condition())
                 self._waited_for = True
         self._face.hurry()
         return getattr(self, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
@@ -13,12 +12,13 @@ from types import FrameType
 from typing import Any
 
 from pyjmsack.errors import IllegalStateException
+from pyjmsack.io.forks import shared_lock
 
 __all__ = ["SessionGuard"]
 
 _LOOK = 0.05
 """Seconds after which a thread that waits for a session looks again whether the call that has the session is over."""
-_replacing = threading.Lock()
+_replacing = shared_lock()
 
 
 class SessionGuard:

@@ -61,6 +61,8 @@ class SyncRuntime:
         self._pid = os.getpid()
         self._outbox: deque[Command] = deque()
         self._woken = False
+        self._waking = False
+        """Whether a thread set ``_woken`` and may not have told the loop yet."""
         self._lazy = False
         """Whether commands were queued lazily since the last burst."""
         self._gathering = False
@@ -70,7 +72,9 @@ class SyncRuntime:
         self._ending = False
         """Whether no timer is set any more, because the loop may end before the timer."""
         self._closed = False
-        self._closing = threading.Lock()
+        self._closing = threading.RLock()
+        self._leavings: deque[Callable[[], None]] = deque([thread.release])
+        """What gives the loop thread back; empty when that was done, so that it is done once."""
         self.keeper = Keeper() if keeps_process else None
         _open.add(self)
 
@@ -108,8 +112,14 @@ class SyncRuntime:
         return work()
 
     def hurry(self) -> None:
-        """Wake the loop for the commands that were queued lazily, because a caller waits for them."""
-        if self._gathering and self._outbox and not self._woken:
+        """Wake the loop for the commands that were queued lazily, because a caller waits for them.
+
+        The caller may be a signal handler in the middle of :meth:`_wake` of its own thread, which goes on only after
+        the handler. So the loop is told here as well.
+        """
+        if self._waking:
+            self._tell_loop()
+        elif self._gathering and self._outbox and not self._woken:
             self._wake()
 
     def _hand_over(self) -> None:
@@ -121,26 +131,40 @@ class SyncRuntime:
         if threading.get_ident() != self._thread.ident:
             written: Completion[None] = Completion()
             self._written.append(written)
+            self.hurry()
             if self._woken:
                 wait(written, None)
 
     def _wake(self) -> None:
         if self._usable():
             try:
-                self._woken = True
-                self.loop.call_soon_threadsafe(self._run)
+                self._waking = self._woken = True
+                self._tell_loop()
             except BaseException:  # Ctrl-C in between: the next command must wake the loop
                 self._woken = False
+                raise
+            finally:
+                self._waking = False
+
+    def _tell_loop(self) -> None:
+        try:
+            self.loop.call_soon_threadsafe(self._run)
+        except RuntimeError:  # the loop has ended, because another thread or a signal handler closed the connection
+            if self._usable():
                 raise
 
     def _usable(self) -> bool:
         # another thread may just have closed the connection, and no caller may wait for a command that will not run
         if self._closed:
-            refuse_commands(self._outbox, IllegalStateException("the connection is closed"))
+            self._refuse()
             return False
         if self._pid != os.getpid():
             raise IllegalStateException(_FOREIGN)
         return True
+
+    def _refuse(self) -> None:
+        self._woken = False  # so that each later command comes to :meth:`_usable`
+        refuse_commands(self._outbox, IllegalStateException("the connection is closed"))
 
     def _run(self) -> None:
         # before the commands run, so that a command that is appended later wakes the loop again, or waits for the timer
@@ -190,8 +214,8 @@ class SyncRuntime:
     thread = staticmethod(threading.get_ident)
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Return a new lock."""
-        return threading.Lock()
+        """Return a new lock. A signal handler in a thread that holds the lock gets it, too."""
+        return threading.RLock()
 
     def dispatcher(self, name: str) -> ThreadDispatcher:
         """Return a new dispatcher."""
@@ -202,6 +226,7 @@ class SyncRuntime:
         if not self._closed and self._pid == os.getpid():
             done: Completion[None] = Completion()
             self.submit(done.succeed)
+            self.hurry()
             wait(done, timeout)
 
     def close(self) -> None:
@@ -214,7 +239,11 @@ class SyncRuntime:
                     self._ending = True
                     self.flush_out(None)
                     self._closed = True
-                    self._thread.release()
+                    for leave in taken(self._leavings):  # a signal handler here may have closed it
+                        leave()
+                    # a command may have come when the loop ended: its caller sees either this or ``_closed``
+                    self._refuse()
+                    self._release()
                     if self.keeper is not None:
                         self.keeper.end()
 
@@ -261,7 +290,7 @@ class ThreadDispatcher:
         self._signal: SimpleQueue[None] = SimpleQueue()
         """Has an entry when the thread has something to look for. An entry too many does no harm."""
         self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()
         self._closed = False
         self._waiters: deque[Completion[None]] = deque()
 

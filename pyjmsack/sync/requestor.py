@@ -26,7 +26,7 @@ class Requestor(RequestorFacade):
     def __init__(self, core: core_requestor.Requestor, face: SessionFace) -> None:
         super().__init__(core)
         self._run = face.run
-        self._sending = threading.Lock()
+        self._sending = threading.RLock()
 
     def request(
         self,

@@ -608,3 +608,22 @@ def test_what_comes_after_another_thread_closed_the_connection_fails_its_waiters
     runtime.submit(lambda completion: completion.succeed(), done)
     with pytest.raises(IllegalStateException, match="closed"):
         done.result()
+
+
+def test_a_close_in_the_middle_of_a_close_gives_the_loop_thread_back_once() -> None:
+    """A second time would end the loop under the other connections of the process (S123)."""
+    thread = acquire()
+    other = acquire()
+    runtime = SyncRuntime(thread, nothing)
+    flush_out, closes = runtime.flush_out, iter([runtime.close])
+
+    def interrupted(timeout: float | None) -> None:
+        flush_out(timeout)
+        for close in closes:  # a signal handler
+            close()
+
+    runtime.flush_out = interrupted  # type: ignore[method-assign]  # the place where the handler runs
+    before = thread.users
+    runtime.close()
+    assert thread.users == before - 1
+    other.release()
