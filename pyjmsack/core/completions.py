@@ -65,10 +65,19 @@ class _Pending:
 
 
 class Completions:
-    """The sends of one session that have a listener, and whose listener was not called yet."""
+    """The sends of one session that have a listener, and whose listener was not called yet.
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
+    The session's thread adds sends. Only the loop marks them as answered and takes them out. Two threads that did so
+    could take out a send without an answer, and tell its listener that the broker has the message.
+
+    Args:
+        dispatcher: calls the listeners.
+        submit: runs a command on the loop.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, submit: Callable[..., None]) -> None:
         self.dispatcher = dispatcher
+        self._submit = submit
         self._pending: deque[_Pending] = deque()
         self._empty: Completion[None] | None = None
 
@@ -86,7 +95,7 @@ class Completions:
 
     def advance(self) -> None:
         """Call the listeners of answered sends, in the order of the sends. Stop at the first send without an answer
-        (S74).
+        (S74). Runs on the loop.
         """
         while self._pending and self._pending[0].over:
             self.dispatcher.submit(partial(self._report, self._pending.popleft()))
@@ -106,6 +115,12 @@ class Completions:
             error = wrapped
         return pending.listener.on_exception(message, error.fresh())
 
+    def _give_up(self, done: Completion[None]) -> None:
+        """Fail the sends without an answer. Runs on the loop."""
+        for pending in list(self._pending):
+            pending.answered(JMSException("the session was closed before the broker confirmed this send"))
+        done.succeed()
+
     def finish(self, deadline: Deadline) -> Steps[None]:
         """Wait until all sends are answered and all listeners were called. A send that has no answer at the deadline
         fails (S74).
@@ -114,6 +129,7 @@ class Completions:
             empty: Completion[None] = Completion()
             self._empty = empty
             if self._pending and not (yield empty, deadline.remaining()):
-                for pending in list(self._pending):
-                    pending.answered(JMSException("the session was closed before the broker confirmed this send"))
+                given_up: Completion[None] = Completion()
+                self._submit(self._give_up, given_up)
+                yield given_up, None
         yield from all_called(self.dispatcher, deadline)

@@ -115,7 +115,7 @@ class Session:
         """The completion listeners of this session's sends."""
         if self._completions is None:
             name = f"pyjmsack-session-{self.info.id}-completions"
-            self._completions = Completions(self.channel.runtime.dispatcher(name))
+            self._completions = Completions(self.channel.runtime.dispatcher(name), self.channel.submit)
         return self._completions
 
     def check_not_in_callback(self, what: str) -> None:
