@@ -174,7 +174,7 @@ class Session:
             InvalidSelectorException: the selector is wrong; no request was sent, unless ``jms.validateSelector`` is
                 off.
             InvalidDestinationException: the destination is a temporary one of another connection (S130).
-            IllegalStateException: the subscription's name is in use (S141, S143).
+            IllegalStateException: the subscription's name is in use (S141, S143); or the session was closed meanwhile.
         """
         self.check_open()
         channel = self.channel
@@ -190,12 +190,26 @@ class Session:
         channel.submit(channel.provider.create_consumer, info, consumer, attached)
         undo = partial(channel.submit, consumer.close_link, info.id, Completion())
         yield from answered(attached, channel.deadline(), f"creating a consumer of {destination.name}", undo=undo)
-        self.consumers[info.id] = consumer
-        consumer.joined()
+        self._add(consumer)
         self._consumer_made()
         if channel.started or browser:
             channel.submit(channel.provider.start_consumer, info.id)
         return consumer
+
+    def _add(self, consumer: Consumer) -> None:
+        """Note an attached consumer. If another thread or task closes the session meanwhile, end the consumer instead,
+        because over STOMP it would go on to receive.
+
+        The close first notes that the session is closed, and then ends the noted consumers. This method does the
+        reverse, so one of the two ends the consumer.
+        """
+        number = consumer.info.id
+        self.consumers[number] = consumer
+        consumer.joined()
+        if self.closed:
+            self.consumers.pop(number, None)
+            consumer.submit_end(Completion())
+            raise IllegalStateException("the session was closed while the consumer was being created")
 
     def _make_consumer(self, info: ConsumerInfo, options: DestinationOptions) -> Consumer:
         try:

@@ -1,4 +1,4 @@
-"""A session that is closed while another thread, or task, commits its transaction (S84)."""
+"""A session that is closed while another thread, or task, is in a call of it (S84, S125)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from peer_faces import Face
 from stomp_peer import ARTEMIS, CLASSIC, StompPeer, ignore, start
 
-from pyjmsack import AckMode, Queue, TransactionRolledBackException
+from pyjmsack import AckMode, IllegalStateException, Queue, TransactionRolledBackException
 
 QUEUE = Queue("q")
 EITHER = pytest.mark.parametrize("server", [ARTEMIS, CLASSIC], ids=["artemis", "classic"])
@@ -63,3 +63,18 @@ def test_a_close_waits_for_the_acks_of_a_commit_under_way(face: Face, server: st
     close.result(timeout=60)
     ends = [frame.command for frame in peer.frames if frame.command in ("ACK", "UNSUBSCRIBE")]
     assert ends == ["ACK", "UNSUBSCRIBE"]
+
+
+@EITHER
+def test_a_consumer_that_is_created_while_its_session_is_closed_takes_no_messages(face: Face, server: str) -> None:
+    """S125: the broker would deliver the queue to a consumer that nobody has."""
+    peer = start(face, server, rule=ignore("SUBSCRIBE"), messages=["a"])
+    session = face.session(peer)
+    creation = face.background(session.create_consumer, QUEUE)
+    peer.wait("SUBSCRIBE")
+    session.close()
+    answer(peer, "SUBSCRIBE")
+    with pytest.raises(IllegalStateException, match="closed while"):
+        creation.result(timeout=60)
+    (subscribed,), (unsubscribed,) = peer.all("SUBSCRIBE"), peer.wait("UNSUBSCRIBE")
+    assert unsubscribed.headers["id"] == subscribed.headers["id"]
