@@ -109,9 +109,12 @@ class Dispatcher(Protocol):
 
 
 def all_called(dispatcher: Dispatcher, deadline: Deadline) -> Steps[None]:
-    """Wait until a dispatcher has nothing left to call, unless the caller is one of its calls."""
+    """Wait until a dispatcher has nothing left to call, unless the caller is one of its calls. A call that does not
+    return, perhaps because it waits for the caller, ends the wait at the deadline.
+    """
     while dispatcher.busy and not dispatcher.running_here() and not deadline.expired:
-        yield from dispatcher.idle()
+        for idle, _ in dispatcher.idle():
+            yield idle, deadline.remaining()
 
 
 class Runtime(Protocol):

@@ -12,7 +12,8 @@ import pytest
 
 from pyjmsack.aio._runtime import HAS_CANCELLING, AioRuntime, SessionLock, TaskDispatcher, ends_task, make_task
 from pyjmsack.core.guard import nothing
-from pyjmsack.core.steps import Steps
+from pyjmsack.core.runtime import all_called
+from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.thread import acquire
 from pyjmsack.spi.completion import Completion
@@ -37,6 +38,18 @@ def dispatcher() -> Iterator[ThreadDispatcher]:
     dispatcher = ThreadDispatcher("pyjmsack-test")
     yield dispatcher
     dispatcher.close()
+
+
+def test_a_listener_that_does_not_return_delays_a_close_for_its_time_only(dispatcher: ThreadDispatcher) -> None:
+    """S74, S123: perhaps it waits for the thread that closes. That thread waited for ever."""
+    over = threading.Event()
+    dispatcher.submit(lambda: over.wait(PATIENCE))
+    steps = all_called(dispatcher, Deadline(1))
+    _, timeout = next(steps)
+    assert timeout is not None
+    assert timeout <= 1
+    steps.close()
+    over.set()
 
 
 # -- SessionGuard -----------------------------------------------------------------------------------------------
