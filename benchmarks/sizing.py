@@ -1,7 +1,7 @@
 """``python -m benchmarks.sizing growth.json``: the model of ``docs/sizing.md``, its tables and its charts.
 
-``growth.json`` is what ``python -m benchmarks growth --json`` printed. The model has two costs for each kind of work, in
-microseconds of processor time a message: ``c`` of the client, which is measured, and ``b`` of the broker, which follows
+``growth.json`` is what ``python -m benchmarks growth --json`` printed. The model has two costs for each kind of work,
+in microseconds of processor time a message: ``c`` of the client, which is measured, and ``b`` of the broker, which follows
 from the rate at which clients and broker together use all cores.
 """
 
