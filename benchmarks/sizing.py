@@ -1,8 +1,8 @@
 """``python -m benchmarks.sizing growth.json``: the model of ``docs/sizing.md``, its tables and its charts.
 
 ``growth.json`` is what ``python -m benchmarks growth --json`` printed. The model has two costs for each kind of work,
-in microseconds of processor time a message: ``c`` of the client, which is measured, and ``b`` of the broker, which follows
-from the rate at which clients and broker together use all cores.
+in microseconds of processor time a message. ``c`` of the client is measured. ``b`` of the broker follows from the rate
+at which clients and broker together use all cores.
 """
 
 from __future__ import annotations
