@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from cli_support import Cli, put, take_all
+from dead_letters import wait_for_dead_letters
 from polling import wait_until
 from test_cli_operating import depth, killed_when
 
@@ -28,6 +29,7 @@ from pyjmsack import (
     TextMessage,
     Topic,
 )
+from pyjmsack.cli.dlq.letters import dead_letter_queue
 from pyjmsack.cli.receive_output import as_document, exact_line
 from pyjmsack.management import Manager
 from pyjmsack.providers.amqp.wire_types import ULong
@@ -52,6 +54,8 @@ def give_up(url: str, queue: str, texts: list[str]) -> None:
             received = consumer.receive(60)
             assert received is not None
             received.reject()
+        dead = dead_letter_queue(connection, None)
+    wait_for_dead_letters(url, dead, f"_AMQ_DUPL_ID LIKE '{queue}-%'", len(texts))
 
 
 def test_dead_letters_are_listed_by_origin_and_shown(cli: Cli, queue_name: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from dead_letters import wait_for_dead_letters
 from pyspark.sql import functions
 
 from pyjmsack import AckMode, ConnectionFactory, Queue
@@ -30,6 +31,7 @@ def reject_all(url: str, queue: str, count: int) -> None:
             message = consumer.receive(60)
             assert message is not None
             message.reject()
+    wait_for_dead_letters(url, DEAD, f"_AMQ_ORIG_ADDRESS = '{queue}'", count)
 
 
 def test_dead_letters_go_back_to_their_queue_once_however_often_it_is_repeated(
