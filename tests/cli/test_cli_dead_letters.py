@@ -80,7 +80,7 @@ def test_a_retry_sends_each_back_to_where_it_came_from(cli: Cli, queue_name: str
     dry = json.loads(cli.ok("dlq", "retry", "--origin", queue_name, "--dry-run", "--json"))
     assert dry["targets"] == {queue_name: 2}
     assert json.loads(cli.ok("dlq", "retry", "--origin", queue_name, "--yes", "--json", *options))["retried"] == 2
-    assert sorted(text for text, _ in take_all(cli.url, queue_name)) == ["a", "b"]
+    assert sorted(text for text, _ in take_all(cli.url, queue_name, wait_for=2)) == ["a", "b"]
     assert depth(cli.url, other) == 0
     assert json.loads(cli.ok("dlq", "purge", "--origin", other, "--yes", "--json"))["removed"] == 1
 
@@ -126,7 +126,7 @@ def test_dead_letters_are_moved_exported_and_destroyed(cli: Cli, queue_name: str
     cli.ok("dlq", "export", file, "--origin", queue_name)
     assert [json.loads(line)["body"] for line in file.read_text().splitlines()] == ["a", "b", "c"]
     cli.ok("dlq", "move", f"{queue_name}.parked", "--origin", queue_name, "--limit", 1)
-    assert [text for text, _ in take_all(cli.url, f"{queue_name}.parked")] == ["a"]
+    assert [text for text, _ in take_all(cli.url, f"{queue_name}.parked", wait_for=1)] == ["a"]
     refused = cli.run("dlq", "purge", "--origin", queue_name, stdin="")
     assert refused.exit_code == 2
     assert json.loads(cli.ok("dlq", "purge", "--origin", queue_name, "--dry-run", "--json"))["found"] == 2
