@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -21,6 +22,9 @@ from pyjmsack.testing import Wire
 
 ATTACH_LIMIT, MEMORY_LIMIT_KB, RESTORE_LIMIT = 10.0, 5.0, 5.0
 SESSIONS = 1000
+PATIENCE = 600.0
+"""Seconds for a step. A broker without memory for so many queues ends, and its clients would wait for ever."""
+_HEAP = "6g"  # Artemis takes about 100 KB for a queue and its consumer
 STEPS = 3
 _OPTIONS = "failover.maxReconnectDelay=100&failover.warnAfterReconnectAttempts=0"
 
@@ -66,7 +70,7 @@ def measure(protocol: str, consumers: int, connections: int, progress: Callable[
     Raises:
         BenchmarkError: the process failed, or was not restored.
     """
-    with embedded() as broker:
+    with embedded(_HEAP) as broker:
         member = address(broker, protocol)
         with _idle(member, connections, SESSIONS, 0) as empty:
             kb_connection, kb_session = (
@@ -100,14 +104,28 @@ class _Idle:
         self._before: dict[str, str] = {}
 
     def await_step(self, name: str) -> None:
-        """Return when the process has told this step."""
+        """Return when the process has told this step.
+
+        Raises:
+            BenchmarkError: the process ended, or did not tell the step within :data:`PATIENCE`.
+        """
         assert self._process.stdout is not None  # it is a pipe
-        for line in self._process.stdout:
-            told = json.loads(line)
-            self._before[told["step"]] = next(reversed(self._steps), "")
-            self._steps[told["step"]] = told
-            if told["step"] == name:
-                return
+        overdue = threading.Event()
+        clock = threading.Timer(PATIENCE, lambda: (overdue.set(), self._process.kill()))
+        clock.start()
+        try:
+            for line in self._process.stdout:
+                told = json.loads(line)
+                self._before[told["step"]] = next(reversed(self._steps), "")
+                self._steps[told["step"]] = told
+                if told["step"] == name:
+                    return
+        finally:
+            clock.cancel()
+        if overdue.is_set():
+            raise BenchmarkError(
+                f"the idle consumers were not {name!r} after {PATIENCE:g} s; is the broker still there?"
+            )
         raise BenchmarkError(last_words(self._words(), self._process.wait()))
 
     def seconds(self, step: str) -> float:
