@@ -1,10 +1,8 @@
 """JMS semantics for Python over AMQP 1.0 and STOMP: the blocking face. The asyncio face is ``pyjmsack.aio``."""
 
-from pyjmsack.app.answer import Answer
-from pyjmsack.app.arguments import Header
-from pyjmsack.app.blocking import App
-from pyjmsack.app.converters import JsonConverter
-from pyjmsack.app.retry import Retry
+import importlib
+import typing
+
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import (
     BodyConsumedException,
@@ -66,6 +64,13 @@ from pyjmsack.types import (
     Short,
 )
 from pyjmsack.uri import prefetch_for
+
+if typing.TYPE_CHECKING:
+    from pyjmsack.app.answer import Answer
+    from pyjmsack.app.arguments import Header
+    from pyjmsack.app.blocking import App
+    from pyjmsack.app.converters import JsonConverter
+    from pyjmsack.app.retry import Retry
 
 __all__ = [
     "AckMode",
@@ -131,3 +136,24 @@ __all__ = [
     "prefetch_for",
     "register_object_codec",
 ]
+
+_OF_SERVICES = {
+    "Answer": "pyjmsack.app.answer",
+    "App": "pyjmsack.app.blocking",
+    "Header": "pyjmsack.app.arguments",
+    "JsonConverter": "pyjmsack.app.converters",
+    "Retry": "pyjmsack.app.retry",
+}
+
+
+def __getattr__(name: str) -> typing.Any:
+    """Import what only services need when a program first uses it, because most programs have no ``App``."""
+    module = _OF_SERVICES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-from importlib.metadata import version
 
 import click
 
@@ -31,6 +30,7 @@ from pyjmsack.cli.send import send
 from pyjmsack.cli.soak import soak
 from pyjmsack.cli.stat import connections, consumers, stat
 from pyjmsack.cli.tail import tail
+from pyjmsack.version import VERSION
 
 __all__ = ["cli", "main"]
 
@@ -59,7 +59,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(version("pyjmsack"), prog_name="pyjmsack")
+@click.version_option(VERSION, prog_name="pyjmsack")
 @click.option("--debug", is_flag=True, help="Show tracebacks and the library's debug log.")
 @click.pass_context
 def cli(ctx: click.Context, debug: bool) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 from contextlib import suppress
-from importlib.metadata import version
 from typing import Any, Final
 
 from kombu.exceptions import ChannelError
@@ -17,6 +16,7 @@ from pyjmsack import JMSException, RequestTimedOutException
 from pyjmsack.kombu.channel import Channel as JmsChannel
 from pyjmsack.kombu.connection import Connection
 from pyjmsack.kombu.settings import SCHEMES, masked, settings_of
+from pyjmsack.version import VERSION
 
 __all__ = ["SCHEMES", "Transport"]
 
@@ -160,7 +160,7 @@ class Transport(base.Transport):
 
     def driver_version(self) -> str:
         """Return the version of pyjmsack."""
-        return version("pyjmsack")
+        return VERSION
 
     def as_uri(self, uri: str, include_password: bool = False, mask: str = "**") -> str:
         """Return the broker's URL for people to read.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl
 
-from pyjmsack.java_options import JAVA_SCHEMES
+from pyjmsack.java_options.schemes import JAVA_SCHEMES
 from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
 from pyjmsack.migrate.values import Missing, is_secret, resolve, shown
 from pyjmsack.migrate.xml_file import Element

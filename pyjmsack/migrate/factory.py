@@ -8,7 +8,8 @@ from typing import Final
 from urllib.parse import quote
 
 from pyjmsack.errors import JMSException
-from pyjmsack.java_options import ARTEMIS, JAVA_SCHEMES
+from pyjmsack.java_options.artemis import ARTEMIS
+from pyjmsack.java_options.schemes import JAVA_SCHEMES
 from pyjmsack.migrate.java_url import JavaMember, JavaUrl, parse_java_url
 from pyjmsack.migrate.model import Factory, Findings, Place, Settings, Unreadable, Verdict
 from pyjmsack.migrate.options import belongs_to_failover, belongs_to_member, translate

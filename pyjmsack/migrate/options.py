@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pyjmsack.errors import JMSException
-from pyjmsack.java_options import JAVA_OPTIONS, Fate, Translation
+from pyjmsack.java_options.model import Fate, Translation
+from pyjmsack.java_options.table import JAVA_OPTIONS
 from pyjmsack.migrate.model import Verdict
 from pyjmsack.uri import IGNORED, IGNORED_PREFIXES, OPTIONS, REFUSED, parse_url
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
@@ -16,6 +15,7 @@ from opentelemetry.propagators.textmap import TextMapPropagator
 from opentelemetry.trace import Span, TracerProvider
 
 from pyjmsack.message import Message
+from pyjmsack.version import VERSION
 
 __all__ = ["SCHEMA", "Hook", "Instruments", "Settings"]
 
@@ -43,7 +43,7 @@ class Settings:
 
     def tracer(self) -> trace.Tracer:
         """Return the tracer of a new connection."""
-        return trace.get_tracer(NAME, version(NAME), self.tracer_provider, SCHEMA)
+        return trace.get_tracer(NAME, VERSION, self.tracer_provider, SCHEMA)
 
     def propagator(self) -> TextMapPropagator:
         """Return the propagator that writes the trace context into messages and reads it from them."""
@@ -61,7 +61,7 @@ class Instruments:
     """The four metrics of the conventions."""
 
     def __init__(self, provider: MeterProvider) -> None:
-        meter = metrics.get_meter(NAME, version(NAME), provider, SCHEMA)
+        meter = metrics.get_meter(NAME, VERSION, provider, SCHEMA)
         self.operation = meter.create_histogram(
             "messaging.client.operation.duration",
             "s",

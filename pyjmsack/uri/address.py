@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, NoReturn
 from urllib.parse import unquote_plus
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
-from pyjmsack.java_options import JAVA_SCHEMES, JavaScheme
+from pyjmsack.java_options.schemes import JAVA_SCHEMES, JavaScheme
 from pyjmsack.uri.option import PASSWORD, nearest
 from pyjmsack.uri.table import NESTED_PREFIX, OPTION_PREFIXES, OPTIONS
 from pyjmsack.uri.transport import SCHEMES

@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
-from pyjmsack.java_options import JAVA_OPTIONS
 from pyjmsack.uri.option import Option, did_you_mean, named, not_here, parse_values, text_of
 from pyjmsack.uri.table import (
     FAILOVER_PREFIX,
@@ -256,6 +255,8 @@ def _with_hint(name: str, known: Iterable[str]) -> str:
     """Return an unknown name with its replacement: that of a Java client's option, or the nearest name."""
     if name in _MISTAKEN:
         return f"{name} (did you mean {_MISTAKEN[name]}?)"
+    from pyjmsack.java_options.table import JAVA_OPTIONS  # most programs have no unknown option, and start faster
+
     rows = (options.get(name.removeprefix(NESTED_PREFIX)) for options in JAVA_OPTIONS.values())
     hint = next((hint for row in rows if row is not None and (hint := row.hint())), "")
     return f"{name} (known in Java; {hint})" if hint else did_you_mean(name, known)

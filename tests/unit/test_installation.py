@@ -6,12 +6,14 @@ import re
 import ssl
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 import pyjmsack
 from pyjmsack.extras import missing_extra
+from pyjmsack.version import VERSION
 
 SYSTEM_PACKAGES = "gcc libc6-dev python3-dev libssl-dev pkg-config"
 """Debian's names. Without the last two proton compiles in silence, but without TLS."""
@@ -51,6 +53,18 @@ def test_a_module_whose_package_is_missing_names_the_extra_and_the_command(
         pytest.skip("pyarrow, which it looks for first, is not installed")
     assert f"needs the extra {extra} (" in done.stderr
     assert f"pip install 'pyjmsack[{extra}]'" in done.stderr
+
+
+def test_the_version_is_that_of_the_installation() -> None:
+    assert metadata.version("pyjmsack") == VERSION
+
+
+@pytest.mark.parametrize("face", ["pyjmsack", "pyjmsack.aio"])
+def test_a_program_without_a_service_does_not_pay_for_app_when_it_starts(face: str) -> None:
+    program = f"import sys, {face}; print([n for n in sys.modules if 'pyjmsack.app' in n], 'App' in dir({face}))"
+    command = [sys.executable, "-c", program + f"; print({face}.App.__module__.partition('.app')[1])"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split("\n")[:2] == ["[] True", ".app"]
 
 
 def test_the_command_line_and_the_library_do_without_any_extra() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pyjmsack.errors import UnsupportedFeatureException
@@ -17,6 +16,7 @@ from pyjmsack.providers.amqp.sasl import SaslClient
 from pyjmsack.spi.features import Capabilities, broker_key
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
 from pyjmsack.uri import BrokerUrl
+from pyjmsack.version import VERSION
 
 if TYPE_CHECKING:
     from pyjmsack.providers.amqp.proton_engine import ProtonEngine
@@ -25,7 +25,6 @@ __all__ = ["engine_class", "find_dialect", "hostname_of", "metadata_of", "new_en
 
 _DESIRED = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")
 _EXCLUSIVE_CLIENT_ID = "sole-connection-for-container"
-_VERSION = version("pyjmsack")
 
 
 def engine_class(name: str) -> type[PythonEngine] | type[ProtonEngine]:
@@ -92,7 +91,7 @@ def our_open(url: BrokerUrl, info: ConnectionInfo) -> Open:
         desired_capabilities=_DESIRED + ((_EXCLUSIVE_CLIENT_ID,) if info.explicit_client_id else ()),
         properties={
             "product": "pyjmsack",
-            "version": _VERSION,
+            "version": VERSION,
             "platform": f"Python/{platform.python_version()}",
         },
     )

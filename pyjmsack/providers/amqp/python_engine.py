@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import fields
-from importlib.metadata import version
 
 from pyjmsack.providers.amqp.engine import Connection, Session
 from pyjmsack.providers.amqp.engine.errors import ViolationError
@@ -30,6 +29,7 @@ from pyjmsack.providers.amqp.engine.performatives import Composite, Open, decode
 from pyjmsack.providers.amqp.engines import AmqpEngine, EngineListener, EngineOptions, SessionHandler
 from pyjmsack.providers.amqp.errors import connection_error, transport_error
 from pyjmsack.providers.amqp.sasl import SaslClient
+from pyjmsack.version import VERSION
 
 __all__ = ["PythonEngine"]
 
@@ -41,7 +41,7 @@ _NOT_YET = Open(container_id="")
 class PythonEngine(AmqpEngine):
     """One AMQP connection that uses our own engine."""
 
-    name = f"pyjmsack {version('pyjmsack')}"
+    name = f"pyjmsack {VERSION}"
 
     def __init__(
         self, listener: EngineListener, sasl: Callable[[bool], SaslClient] | None, options: EngineOptions

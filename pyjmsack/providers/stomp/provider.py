@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from typing import Any, cast
 
 from pyjmsack.destination import Destination
@@ -45,10 +44,10 @@ from pyjmsack.spi.resources import (
 )
 from pyjmsack.types import AckMode, Outcome
 from pyjmsack.uri import BrokerUrl
+from pyjmsack.version import VERSION
 
 __all__ = ["StompProvider"]
 
-_VERSION = version("pyjmsack")
 _VERSIONS = {"1.2": "1.1,1.2", "1.1": "1.1"}
 _SERIAL = (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE)
 
@@ -140,7 +139,7 @@ class StompProvider(Lifecycle[StompEngine]):
                     protocol=f"STOMP {spoken}",
                     broker_name=product,
                     broker_version=release,
-                    provider_version=f"pyjmsack {_VERSION}",
+                    provider_version=f"pyjmsack {VERSION}",
                     capabilities=Capabilities(table),
                     properties=dict(headers),
                     broker=broker,

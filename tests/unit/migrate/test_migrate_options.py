@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from pyjmsack.java_options import JAVA_OPTIONS, JAVA_SCHEMES, Fate, JavaOption, Translation
+from pyjmsack.java_options.model import Fate, JavaOption, Translation
+from pyjmsack.java_options.schemes import JAVA_SCHEMES
+from pyjmsack.java_options.table import JAVA_OPTIONS
 from pyjmsack.uri import OPTIONS
 
 ROWS = [(client, row) for client, rows in JAVA_OPTIONS.items() for row in rows.values()]

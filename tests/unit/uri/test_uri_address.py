@@ -9,7 +9,7 @@ import pytest
 from uri_support import MARKER
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
-from pyjmsack.java_options import JAVA_SCHEMES
+from pyjmsack.java_options.schemes import JAVA_SCHEMES
 from pyjmsack.uri import (
     SCHEMES,
     Endpoint,
