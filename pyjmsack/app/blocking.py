@@ -137,8 +137,8 @@ class App(Service):
         self._signals: queue.SimpleQueue[int | None] = queue.SimpleQueue()
 
     def start(self) -> None:
-        """Start the listeners and the sender. The call returns when each of them is ready, or its first attempt has
-        failed, or after a minute. The app goes on trying while the broker is away.
+        """Start the listeners, the sender and the schedules. The call returns when each listener and the sender are
+        ready, or their first attempt has failed, or after a minute. The app goes on trying while the broker is away.
 
         Raises:
             IllegalStateException: the app is running.
@@ -146,15 +146,16 @@ class App(Service):
         run(self._start())
 
     def stop(self) -> bool:
-        """Take no further message, let the listeners at work finish, and close the connections. A second call has no
-        effect.
+        """Take no further message, start no scheduled function, let the functions at work finish, and close the
+        connections. A second call has no effect.
 
-        A listener may call ``stop``. Its call returns at once, and the app ends when the listener has finished.
+        A listener or a scheduled function may call ``stop``. Its call returns at once, and the app ends when the
+        function has finished.
 
         Returns:
-            Whether all listeners finished within ``stop_timeout``. The messages of listeners that did not finish go
-            back to the broker. If a listener calls ``stop``, the result is False, because that listener is still at
-            work.
+            Whether all listeners and scheduled functions finished within ``stop_timeout``. The messages of listeners
+            that did not finish go back to the broker. If one of these functions calls ``stop``, the result is False,
+            because that function is still at work.
         """
         ended = run(self._stop())
         self._signals.put(None)
@@ -167,7 +168,7 @@ class App(Service):
         this call, because only the main thread can have signal handlers.
 
         Returns:
-            Whether all listeners finished within ``stop_timeout``.
+            Whether all listeners and scheduled functions finished within ``stop_timeout``.
 
         Raises:
             IllegalStateException: the app is running.
@@ -184,7 +185,7 @@ class App(Service):
 
     @contextmanager
     def test(self, url: str | None = None) -> Iterator[App]:
-        """For a test: start the app with another broker, and stop the app at the end::
+        """For a test: start the app with another broker, and stop the app at the end. Schedules run too::
 
             with app.test():
                 app.sender.send("orders", {"id": 7})

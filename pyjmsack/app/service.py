@@ -19,6 +19,7 @@ from pyjmsack.app.link import Link
 from pyjmsack.app.listener import Listener, Settings, destination_of
 from pyjmsack.app.retry import Retry
 from pyjmsack.app.running import TRIED, Running
+from pyjmsack.app.schedule import Schedule, Schedules, check_times
 from pyjmsack.app.sender import Sender
 from pyjmsack.app.steps import Event, Face, Steps, Task
 from pyjmsack.app.trial import options_elsewhere, url_elsewhere
@@ -47,7 +48,7 @@ class Service:
         options: more URL options, as for :class:`pyjmsack.ConnectionFactory`.
         client_id: for the listener with an unshared durable subscription (S141). Other connections get ids of their
             own, unless their listener has a ``client_id``.
-        stop_timeout: seconds that listeners at work have to finish when the app stops.
+        stop_timeout: seconds that listeners and scheduled functions at work have to finish when the app stops.
         send_timeout: seconds that ``app.sender`` waits for the broker, unless the URL has ``jms.sendTimeout``.
 
     Raises:
@@ -81,6 +82,8 @@ class Service:
         self._send_timeout = send_timeout
         self._listeners: dict[str, Listener] = {}
         self._serving = Running(self._face, self._container)
+        self._schedules: dict[str, Schedule] = {}
+        self._ticking = Schedules(self._face)
         self._sending: Task | None = None
         self._running = False
         self._may_stop: deque[None] = deque()
@@ -194,6 +197,49 @@ class Service:
         """The listeners by name. ``app.listeners["orders"].call(body)`` calls one in a test, without a broker."""
         return MappingProxyType(self._listeners)
 
+    # -- schedules ----------------------------------------------------------------------------------------------
+
+    def every(self, seconds: float, *, delay: float = 0.0, name: str | None = None) -> Callable[[F], F]:
+        """Run the decorated function every so many seconds while the app runs, as Spring's ``@Scheduled(fixedRate)``
+        does. The function has no arguments, and itself stays as it is.
+
+        Two runs never overlap. If a run takes longer than ``seconds``, the runs that were due meanwhile are left out.
+        An error of the function is logged, and the next run comes at its time. A stop of the app waits up to
+        ``stop_timeout`` seconds for a run at work. What the function sends is sent at once.
+
+        Args:
+            seconds: the time from the start of one run to the start of the next one, 0.01 seconds to 31 days.
+            delay: seconds from the start of the app to the first run, up to 31 days.
+            name: the name in ``app.schedules`` and in the log. ``None`` = the name of the function.
+
+        Raises:
+            ValueError: a time is out of its range, or the name is in use. The decorator raises the latter.
+            TypeError: a time is not a number. The decorator raises this if the function has arguments, or is a
+                coroutine function and the app is not one of ``pyjmsack.aio``.
+            IllegalStateException: the app is running.
+        """
+        check_times(seconds, delay)
+
+        def register(function: F) -> F:
+            known = name or str(getattr(function, "__name__", function))
+            if self._running:
+                raise IllegalStateException("the app is running; register its schedules before it starts")
+            if known in self._schedules:
+                raise ValueError(f"there is a schedule {known!r} already; give this one another name=")
+            self._schedules[known] = Schedule(known, function, seconds, delay, self._face, self)
+            return function
+
+        return register
+
+    @property
+    def schedules(self) -> Mapping[str, Schedule]:
+        """The functions of :meth:`every` by name. ``app.schedules["report"].call()`` runs one in a test, without a
+        broker.
+        """
+        return MappingProxyType(self._schedules)
+
+    # -- connections --------------------------------------------------------------------------------------------
+
     def options_of(self, listener: Listener) -> dict[str, object]:
         """Return the URL options that a listener's connection gets in addition to those of the app.
 
@@ -235,14 +281,15 @@ class Service:
 
     @property
     def stop_timeout(self) -> float:
-        """Seconds that listeners at work have to finish when the app stops."""
+        """Seconds that listeners and scheduled functions at work have to finish when the app stops."""
         return self._stop_timeout
 
     def health(self) -> dict[str, Any]:
         """Return the state of the app, as JSON can hold it.
 
         ``status`` is ``"UP"`` if the app runs, its sender is connected, and each listener takes messages. Otherwise it
-        is ``"DOWN"``. A listener that was stopped alone does not count. ``sender`` and ``listeners`` have the details.
+        is ``"DOWN"``. A listener that was stopped alone does not count, and neither do schedules. ``sender`` and
+        ``listeners`` have the details.
         """
         sender = self.sender.link.state
         up = self._running and sender == "connected" and self._serving.ready
@@ -275,7 +322,9 @@ class Service:
         sender.renew()
         self._sending = face.spawn(sender.link.run(), "pyjmsack-app-sender")
         started = [each for each in self._listeners.values() if each.settings.autostart]
-        return [sender.link, *self._serving.launch(started)]
+        links = [sender.link, *self._serving.launch(started)]
+        self._ticking.launch(self._schedules.values())
+        return links
 
     def _container(self, listener: Listener) -> Container:
         factory = self._factory(self.options_of(listener), self._client_id_of(listener))
@@ -301,10 +350,11 @@ class Service:
         return (yield from self._serving.stop(listener, self._stop_timeout + _CLOSING))
 
     def _stop(self) -> Steps[bool]:
-        """Stop, or wait for a stop that is already under way. Return whether all listeners finished in time.
+        """Stop, or wait for a stop that is already under way. Return whether all listeners and scheduled functions
+        finished in time.
 
-        The stop runs in a thread or task of its own. A listener that calls this method does not wait for the stop,
-        because the stop waits for the listener.
+        The stop runs in a thread or task of its own. A listener or scheduled function that calls this method does not
+        wait for the stop, because the stop waits for the caller.
         """
         if not self._running:
             return True
@@ -316,15 +366,17 @@ class Service:
             self._stopping = self._face.spawn(self._end(), "pyjmsack-app-stop")
         joined = CURRENT.get()
         if joined is not None and joined.works_for(self, self._face.here()):
-            return False  # this very listener has not finished
+            return False  # the caller itself has not finished
         yield self._ended.wait
         return self._in_time
 
     def _end(self) -> Steps[None]:
-        """Let the listeners at work finish, and close the connections."""
+        """Let the functions at work finish, and close the connections."""
         try:
             start = time.monotonic()
+            self._ticking.close()
             serving = self._serving.close()
+            self._in_time = yield from self._ticking.join(self._stop_timeout)
             for container, task in serving:
                 joined = yield from self._joined(container.link, task, start, self._stop_timeout + _CLOSING)
                 self._in_time = self._in_time and joined

@@ -74,10 +74,11 @@ def run(app: str, workers: int, health_port: int | None, health_host: str) -> No
     `pyjmsack run service:app` imports service.py from the current directory and runs its `app`, of `pyjmsack` or of
     `pyjmsack.aio`.
 
-    At SIGTERM or Ctrl-C each listener finishes its message. A second Ctrl-C ends the process at once. A process of
-    --workers that dies is started again.
+    At SIGTERM or Ctrl-C each listener finishes its message, and each scheduled function its run. A second Ctrl-C ends
+    the process at once. A process of --workers that dies is started again.
 
-    Exit code 0: all listeners finished in time. 1: some did not, and their messages went back to the broker.
+    Exit code 0: all of them finished in time. 1: some did not, and the messages of such listeners went back to the
+    broker.
     """
     if health_port is not None and health_port + workers - 1 > 65535:
         raise click.UsageError(f"--health-port {health_port}: {workers} processes need ports beyond 65535")

@@ -164,8 +164,8 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (
         r"@Scheduled\b",
         _HAND,
-        "a thread or a task of yours that calls app.sender.send",
-        "docs/howto/from-spring.md has one; for calendars use cron or a scheduler",
+        "app.every(seconds)",
+        "the function runs at a fixed rate while the app runs; for calendars use cron or a scheduler",
     ),
     (
         r"\bJmsListenerEndpointRegistry\b(?=\s+\w+\s*[;,)=])",
