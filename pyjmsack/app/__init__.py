@@ -7,6 +7,7 @@ file               what is in it
 ``arguments.py``   the values of a listener's parameters, by their annotations
 ``converters.py``  bodies to messages and back: JSON
 ``typed.py``       values of JSON to dataclasses, pydantic models and the types of annotations
+``names.py``       the names of fields in camelCase
 ``retry.py``       how often a failed message is delivered again, and its fate after the last time
 ``link.py``        one connection that is made again when it is lost
 ``container.py``   the workers of one listener: how many run, and how they end

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from pyjmsack.app.typed import Written, build, is_model, plain, wants_decimals
+from pyjmsack.app.names import is_model
+from pyjmsack.app.typed import Written, build, check_keys, plain, wants_decimals
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import BytesMessage, MapMessage, Message, TextMessage
 
@@ -44,29 +45,39 @@ class JsonConverter:
     """Writes bodies as JSON into text messages, and reads them again. A property can name the type of the body, as with
     Spring's ``MappingJackson2MessageConverter``.
 
-    ``str``, ``bytes`` and messages are sent as they are. Dataclasses, pydantic models (where pydantic is installed),
-    mappings, lists, numbers and ``None`` become JSON. JSON is read from text messages and, in UTF-8, from bytes
-    messages.
+    ``str``, ``bytes`` and messages are sent as they are. Dataclasses, pydantic models (where pydantic is installed; by
+    their aliases), mappings, lists, numbers and ``None`` become JSON. JSON is read from text messages and, in UTF-8,
+    from bytes messages.
 
     >>> JsonConverter("_type", {"com.example.Order": Order})  # doctest: +SKIP
 
     Args:
         type_property: the name of the property, Spring's ``setTypeIdPropertyName``; ``None`` = no property.
         types: the class for each value of the property. A message can name only these classes.
+        camel_case: whether the fields of dataclasses and pydantic models have names in camelCase in JSON, as Jackson
+            writes those of Java: the field ``order_id`` is ``orderId``, and ``class_`` is ``class``. A field with an
+            alias of pydantic has the alias. Keys of mappings stay as they are.
 
     Raises:
-        ValueError: ``types`` is given without ``type_property``.
+        ValueError: ``types`` is given without ``type_property``, or two fields of one of the types have the same name
+            in camelCase. Of other classes the first message with two such fields is refused.
     """
 
-    def __init__(self, type_property: str | None = None, types: Mapping[str, type] | None = None) -> None:
+    def __init__(
+        self, type_property: str | None = None, types: Mapping[str, type] | None = None, *, camel_case: bool = False
+    ) -> None:
         if types and type_property is None:
             raise ValueError("JsonConverter: types need a type_property, such as JsonConverter('_type', types)")
         self.type_property = type_property
         self.types = dict(types or {})
+        self.camel_case = camel_case
         self._names = {kind: name for name, kind in self.types.items()}
+        for kind in self.types.values() if camel_case else ():
+            check_keys(kind)
 
     def __repr__(self) -> str:
-        return f"JsonConverter({self.type_property!r}, {sorted(self.types)})"
+        cased = ", camel_case=True" if self.camel_case else ""
+        return f"JsonConverter({self.type_property!r}, {sorted(self.types)}{cased})"
 
     def to_message(self, body: Any) -> Message:
         """Return a message with this body.
@@ -84,7 +95,7 @@ class JsonConverter:
         if isinstance(body, bytes | bytearray | memoryview):
             return BytesMessage(bytes(body))
         try:
-            text = json.dumps(plain(body), ensure_ascii=False, allow_nan=False)
+            text = json.dumps(plain(body, self.camel_case), ensure_ascii=False, allow_nan=False)
         except ValueError as error:  # NaN and the infinities
             raise MessageFormatException(f"a {type(body).__name__} cannot be written as JSON: {error}") from error
         message = TextMessage(text)
@@ -131,7 +142,7 @@ class JsonConverter:
         elif wanted in (Any, object):
             return self._untyped(message)
         value = dict(message) if isinstance(message, MapMessage) else self._json(message, kind)
-        return build(kind, value)
+        return build(kind, value, camel_case=self.camel_case)
 
     def _untyped(self, message: Message) -> Any:
         """Return the body of a message. An object or array of JSON becomes a ``dict`` or ``list``, and any other body

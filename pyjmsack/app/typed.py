@@ -6,7 +6,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -14,10 +14,11 @@ from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
+from pyjmsack.app.names import DEEPEST, as_camel, as_fields, camel, is_model, keys
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message.mapping import check_elements
 
-__all__ = ["Written", "build", "is_model", "plain", "wants_decimals"]
+__all__ = ["Written", "build", "check_keys", "plain", "wants_decimals"]
 
 _NANOSECONDS: Final = re.compile(r"(\.[0-9]{6})[0-9]+")
 
@@ -48,9 +49,8 @@ _PARSED: Final[dict[type, Callable[[str], Any]]] = {
     Decimal: Decimal,
 }
 """Types whose values are text in JSON."""
-_DEEPEST: Final = 64
 _TYPES_SEEN: Final = 1000
-"""The most types that are searched for a ``Decimal``, because one type may refer to many others."""
+"""The most types that are searched in a type, because one type may refer to many others."""
 _MOST_TRIES: Final = 1_000_000
 """The most tries in one body. Each try builds a value as one of the types of a union."""
 _SHOWN: Final = 100
@@ -59,31 +59,34 @@ _REASON: Final = 1000
 """The most characters that an error shows of the reason that a class gives."""
 
 
-def is_model(kind: Any) -> bool:
-    """Return whether this is a pydantic model. pydantic itself is not imported."""
-    return isinstance(kind, type) and hasattr(kind, "model_validate") and hasattr(kind, "model_dump")
-
-
-def plain(value: Any, depth: int = 0) -> Any:
+def plain(value: Any, camel_case: bool = False, depth: int = 0) -> Any:
     """Return the value in a form that JSON can write.
 
+    Args:
+        value: the value.
+        camel_case: whether the names of fields are written in camelCase.
+        depth: the number of values around it.
+
     Raises:
-        MessageFormatException: JSON has no form of this value, or the value has more than 64 levels of nested values.
+        MessageFormatException: JSON has no form of this value, the value has more than 64 levels of nested values, or
+            two of its fields have the same name in camelCase.
     """
-    if depth > _DEEPEST:
-        raise MessageFormatException(f"a body: expected at most {_DEEPEST} levels of nested values")
+    if depth > DEEPEST:
+        raise MessageFormatException(f"a body: expected at most {DEEPEST} levels of nested values")
     if value is None or isinstance(value, str | bool | int | float):
         return value.value if isinstance(value, Enum) else value
     if is_model(type(value)):
-        return value.model_dump(mode="json")
+        dumped = value.model_dump(mode="json", by_alias=True)
+        return as_camel(value, dumped, depth) if camel_case else dumped
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name), depth + 1) for field in dataclasses.fields(value)}
+        names = _names(type(value), camel_case)
+        return {key: plain(getattr(value, name), camel_case, depth + 1) for name, key in names.items()}
     if isinstance(value, Mapping):
-        return {_key(key): plain(each, depth + 1) for key, each in value.items()}
+        return {_key(key): plain(each, camel_case, depth + 1) for key, each in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(each, depth + 1) for each in value]
+        return [plain(each, camel_case, depth + 1) for each in value]
     if isinstance(value, Enum):
-        return plain(value.value, depth + 1)
+        return plain(value.value, camel_case, depth + 1)
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, UUID | Decimal):
@@ -95,6 +98,17 @@ def _key(key: object) -> str:
     if not isinstance(key, str):
         raise MessageFormatException(f"the key {key!r} of a mapping is not a string, which JSON requires")
     return key
+
+
+@lru_cache(maxsize=256)
+def _names(kind: Any, camel_case: bool) -> dict[str, str]:
+    """Return the key of each field of a dataclass in JSON.
+
+    Raises:
+        MessageFormatException: two fields have the same name in camelCase.
+    """
+    names = [field.name for field in dataclasses.fields(kind)]
+    return keys(kind.__name__, ((name, camel(name) if camel_case else name) for name in names))
 
 
 @lru_cache(maxsize=256)
@@ -111,10 +125,15 @@ def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
     )
 
 
-class _Tries:
-    """Limits how often values of a body are tried as a type of a union, because each nested union doubles the work."""
+class _Reading:
+    """What belongs to the whole body while it is read: how fields are named, and how many tries are left.
 
-    def __init__(self) -> None:
+    A try builds a value as one of the types of a union. The number of tries has a limit, because each nested union
+    doubles the work.
+    """
+
+    def __init__(self, camel_case: bool) -> None:
+        self.camel_case = camel_case
         self.left = _MOST_TRIES
 
     def use(self, where: _Place) -> None:
@@ -163,7 +182,7 @@ class _TooManyError(MessageFormatException):
     """The limit of tries is reached, so that no other type is tried."""
 
 
-def build(kind: Any, value: Any, where: str = "the body") -> Any:
+def build(kind: Any, value: Any, where: str = "the body", *, camel_case: bool = False) -> Any:
     """Return a value of JSON as ``kind``.
 
     Args:
@@ -171,34 +190,35 @@ def build(kind: Any, value: Any, where: str = "the body") -> Any:
             JSON, or ``list[...]``, ``dict[str, ...]``, ``tuple[..., ...]``, ``X | None`` of these.
         value: a value that ``json.loads`` returned.
         where: the name of the value in an error.
+        camel_case: whether the names of fields are in camelCase.
 
     Raises:
         MessageFormatException: the value does not fit. Names that a dataclass does not have are ignored.
     """
-    return _build(kind, value, _Place(where), 0, _Tries())
+    return _build(kind, value, _Place(where), 0, _Reading(camel_case))
 
 
-def _build(kind: Any, value: Any, where: _Place, depth: int, tries: _Tries) -> Any:
-    """Return a value of JSON as ``kind``. ``depth`` counts the values around it; ``tries`` belong to the whole body."""
-    if depth > _DEEPEST:
-        raise MessageFormatException(f"{where}: expected at most {_DEEPEST} levels of nested values")
+def _build(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) -> Any:
+    """Return a value of JSON as ``kind``. ``depth`` counts the values around it, ``reading`` belongs to the body."""
+    if depth > DEEPEST:
+        raise MessageFormatException(f"{where}: expected at most {DEEPEST} levels of nested values")
     origin = typing.get_origin(kind)
     if kind is Any or kind is object:
         return _float(value, depth)
     if origin is typing.Annotated:
-        return _build(typing.get_args(kind)[0], value, where, depth, tries)
+        return _build(typing.get_args(kind)[0], value, where, depth, reading)
     if origin in (typing.Union, types.UnionType):
-        return _one_of(typing.get_args(kind), value, where, depth, tries)
+        return _one_of(typing.get_args(kind), value, where, depth, reading)
     if origin is typing.Literal:
         if value in typing.get_args(kind):
             return value
         raise _wrong(kind, value, where)
     if origin is not None or kind in (list, dict, tuple):
-        return _container(origin or kind, typing.get_args(kind), value, where, depth, tries)
+        return _container(origin or kind, typing.get_args(kind), value, where, depth, reading)
     if is_model(kind):
-        return _model(kind, _float(value, depth), where)
+        return _model(kind, _float(value, depth), where, depth, reading)
     if dataclasses.is_dataclass(kind):
-        return _dataclass(kind, value, where, depth, tries)
+        return _dataclass(kind, value, where, depth, reading)
     return _scalar(kind, value, where)
 
 
@@ -212,24 +232,43 @@ def wants_decimals(kind: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def _has_decimals(kind: Any) -> bool:
+    return any(each is Decimal for each in _types_in(kind))
+
+
+def check_keys(kind: type) -> None:
+    """Check the names that the fields of a class, and of the dataclasses inside of it, have in camelCase.
+
+    Raises:
+        MessageFormatException: two fields of a class have the same name in camelCase.
+    """
+    try:
+        for each in _types_in(kind):
+            if is_model(each):
+                as_fields(each, {}, lambda _, value: value)
+            elif isinstance(each, type) and dataclasses.is_dataclass(each):
+                _names(each, True)
+    except (NameError, TypeError):  # an annotation that cannot be read yet
+        return
+
+
+def _types_in(kind: Any) -> Iterator[Any]:
+    """Yield a type and the types in it, also those of the fields of dataclasses."""
     seen: set[Any] = set()
     found = [kind]
     while found:
         each = found.pop()
-        if each is Decimal:
-            return True
         if each in seen or len(seen) > _TYPES_SEEN:
             continue
+        yield each
         seen.add(each)
         found += typing.get_args(each) if typing.get_origin(each) is not typing.Literal else ()
         if isinstance(each, type) and dataclasses.is_dataclass(each):
             found += [inner for _, inner, _ in _fields(each)]
-    return False
 
 
 def _float(value: Any, depth: int = 0) -> Any:
     """Return a value of JSON with a plain float in the place of each :class:`Written`, down to the greatest depth."""
-    if depth > _DEEPEST:
+    if depth > DEEPEST:
         return value
     if isinstance(value, Written):
         return float(value)
@@ -265,36 +304,36 @@ def _scalar(kind: Any, value: Any, where: _Place) -> Any:
     raise _wrong(kind, value, where)
 
 
-def _one_of(kinds: tuple[Any, ...], value: Any, where: _Place, depth: int, tries: _Tries) -> Any:
+def _one_of(kinds: tuple[Any, ...], value: Any, where: _Place, depth: int, reading: _Reading) -> Any:
     if value is None and type(None) in kinds:
         return None
     found = [kind for kind in kinds if kind is not type(None)]
     for kind in found[:-1]:
-        tries.use(where)
+        reading.use(where)
         try:
-            return _build(kind, value, where, depth + 1, tries)
+            return _build(kind, value, where, depth + 1, reading)
         except _TooManyError:
             raise
         except MessageFormatException:
             continue
-    return _build(found[-1], value, where, depth + 1, tries)
+    return _build(found[-1], value, where, depth + 1, reading)
 
 
-def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: _Place, depth: int, tries: _Tries) -> Any:
+def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: _Place, depth: int, reading: _Reading) -> Any:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             raise _wrong(dict, value, where)
         kind = inside[1] if len(inside) == 2 else Any
-        return {key: _build(kind, each, _Key(key, where), depth + 1, tries) for key, each in value.items()}
+        return {key: _build(kind, each, _Key(key, where), depth + 1, reading) for key, each in value.items()}
     if not isinstance(value, list) or not isinstance(origin, type):
         raise _wrong(list, value, where)
     kind = inside[0] if inside else Any
     if origin is tuple and Ellipsis not in inside and inside:
         if len(inside) != len(value):
             raise MessageFormatException(f"{where}: expected {len(inside)} values, not {len(value)}")
-        pairs = zip(inside, value, strict=True)
-        return tuple(_build(each, item, _Element(at, where), depth + 1, tries) for at, (each, item) in enumerate(pairs))
-    items = [_build(kind, each, _Element(number, where), depth + 1, tries) for number, each in enumerate(value)]
+        pairs = enumerate(zip(inside, value, strict=True))
+        return tuple(_build(each, item, _Element(at, where), depth + 1, reading) for at, (each, item) in pairs)
+    items = [_build(kind, each, _Element(number, where), depth + 1, reading) for number, each in enumerate(value)]
     if origin in (set, frozenset):
         return _set(origin, items, where)
     return tuple(items) if origin is tuple else items
@@ -311,22 +350,25 @@ def _set(origin: Any, items: list[Any], where: _Place) -> Any:
     return origin(items)
 
 
-def _dataclass(kind: Any, value: Any, where: _Place, depth: int, tries: _Tries) -> Any:
+def _dataclass(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) -> Any:
     if not isinstance(value, Mapping):
         raise _wrong(kind, value, where)
-    given = {}
+    given, names = {}, _names(kind, reading.camel_case)
     for name, inner, needed in _fields(kind):
-        if name in value:
-            given[name] = _build(inner, value[name], _Place(f", {name!r} of {kind.__name__}", where), depth + 1, tries)
+        key = names[name]
+        if key in value:
+            given[name] = _build(inner, value[key], _Place(f", {key!r} of {kind.__name__}", where), depth + 1, reading)
         elif needed:
-            raise MessageFormatException(f"{where}: {kind.__name__} needs {name!r}, which is not there")
+            raise MessageFormatException(f"{where}: {kind.__name__} needs {key!r}, which is not there")
     try:
         return kind(**given)
     except (TypeError, ValueError) as error:
         raise MessageFormatException(f"{where}: {kind.__name__} refuses the values: {_short(error)}") from error
 
 
-def _model(kind: Any, value: Any, where: _Place) -> Any:
+def _model(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) -> Any:
+    if reading.camel_case:
+        value = as_fields(kind, value, lambda kinds, each: _one_of(kinds, each, where, depth + 1, reading), depth)
     try:
         return kind.model_validate(value)
     except ValueError as error:  # pydantic's own error is one

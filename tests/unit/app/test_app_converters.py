@@ -50,8 +50,8 @@ class Model:
             raise ValueError("to: field required")
         return cls(value["to"])
 
-    def model_dump(self, mode: str) -> dict[str, str]:
-        assert mode == "json"
+    def model_dump(self, mode: str, by_alias: bool) -> dict[str, str]:
+        assert (mode, by_alias) == ("json", True)
         return {"to": self.to}
 
 
