@@ -17,10 +17,12 @@ from pyjmsack.cli.terminal import visible, visible_json
 from pyjmsack.explain import Explanation, Fact, explain
 from pyjmsack.migrate import (
     PLAIN,
+    USER,
     Factory,
     Findings,
     Listener,
     Row,
+    Schedule,
     Settings,
     Unreadable,
     as_app,
@@ -167,6 +169,7 @@ def _document(findings: Findings, checks: Mapping[str, str]) -> dict[str, object
         "rows": rows,
         "factories": [_plain(factory) | {"check": checks.get(factory.name, "")} for factory in findings.factories],
         "listeners": [_plain(listener) for listener in findings.listeners],
+        "schedules": [_plain(schedule) for schedule in findings.schedules],
         "explanations": explained,
         "unreadable": findings.unreadable,
         "other_keys": findings.other_keys,
@@ -174,7 +177,7 @@ def _document(findings: Findings, checks: Mapping[str, str]) -> dict[str, object
     }
 
 
-def _plain(found: Factory | Listener) -> dict[str, object]:
+def _plain(found: Factory | Listener | Schedule) -> dict[str, object]:
     made = asdict(found)
     made["place"] = str(found.place)
     if isinstance(found, Listener):
@@ -227,7 +230,8 @@ def _complain(findings: Findings) -> None:
 
 def _connected(factory: Factory) -> str:
     """Connect once, and return the result as a line for the report."""
-    missing = [variable for variable in factory.secrets.values() if not os.environ.get(variable)]
+    wanted = [*([USER] if factory.asks_for_user else []), *factory.secrets.values()]
+    missing = [variable for variable in wanted if not os.environ.get(variable)]
     if missing:
         return f"not tried: set {', '.join(missing)}"
     password = os.environ.get(factory.secrets.get("jms.password", ""), None)
@@ -238,7 +242,8 @@ def _connected(factory: Factory) -> str:
     if factory.url.startswith("failover:"):
         options |= {"failover.startupMaxReconnectAttempts": 1}
     try:
-        made = ConnectionFactory(factory.url, username=factory.username or None, password=password, options=options)
+        username = factory.username or (os.environ[USER] if factory.asks_for_user else None)
+        made = ConnectionFactory(factory.url, username=username, password=password, options=options)
         with made.create_connection() as connection:
             metadata = connection.metadata
             return f"connected to {metadata.broker_name} {metadata.broker_version} over {metadata.protocol}"

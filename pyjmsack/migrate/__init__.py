@@ -9,16 +9,29 @@ from pyjmsack.migrate.broker_xml import PLAIN
 from pyjmsack.migrate.discover import migrate
 from pyjmsack.migrate.emit import as_environment, as_python, as_toml
 from pyjmsack.migrate.emit_app import as_app
-from pyjmsack.migrate.model import Factory, Findings, Listener, Place, Row, Settings, Unreadable, Verdict
+from pyjmsack.migrate.model import (
+    USER,
+    Factory,
+    Findings,
+    Listener,
+    Place,
+    Row,
+    Schedule,
+    Settings,
+    Unreadable,
+    Verdict,
+)
 from pyjmsack.migrate.serving import destination_of
 
 __all__ = [
     "PLAIN",
+    "USER",
     "Factory",
     "Findings",
     "Listener",
     "Place",
     "Row",
+    "Schedule",
     "Settings",
     "Unreadable",
     "Verdict",

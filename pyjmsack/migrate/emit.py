@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pyjmsack.migrate.model import Factory, Findings, Listener
+from pyjmsack.migrate.model import USER, Factory, Findings, Listener
 from pyjmsack.migrate.serving import CLIENT_ID, destination_of, needs_client_id
 
-__all__ = ["as_environment", "as_python", "as_toml", "comment", "identifier", "named"]
+__all__ = ["as_environment", "as_python", "as_toml", "comment", "identifier", "login", "named"]
 
 
 _SERVE: Final = '''\
@@ -83,8 +83,8 @@ def as_toml(findings: Findings) -> str:
     lines: list[str] = []
     for name, factory in named(findings.factories).items():
         lines += [f"[factories.{name}]", f"url = {_quoted(factory.url)}"]
-        if factory.username:
-            lines.append(f"username = {_quoted(factory.username)}")
+        if factory.username or factory.asks_for_user:
+            lines.append(f"username = {_quoted(factory.username or f'env:{USER}')}")
         lines += [f'{_quoted(option)} = "env:{variable}"' for option, variable in factory.secrets.items()]
         lines.append("")
     for listener in findings.listeners:
@@ -114,6 +114,7 @@ def as_environment(findings: Findings) -> str:
         lines.append(f"{variable}={_shell(factory.url)}")
         if factory.username:
             lines.append(f"# --user {factory.username}")
+        lines += [f"{USER}="] if factory.asks_for_user else []
         lines += [f"{secret}=" for secret in factory.secrets.values()]
     return "\n".join(dict.fromkeys(lines)) + "\n"
 
@@ -162,19 +163,22 @@ def _imports(reads_environment: bool, listening: bool) -> str:
     return "\n".join([*lines, *([""] if lines else []), f"from pyjmsack import {', '.join(names)}", ""])
 
 
-def _factory(name: str, factory: Factory) -> str:
-    arguments = [repr(factory.url)]
+def login(factory: Factory) -> Iterator[str]:
+    """Yield the arguments with the user and the secrets of a factory. Secrets come from the environment."""
     if factory.username:
-        arguments.append(f"username={factory.username!r}")
-    options = {}
-    for option, variable in factory.secrets.items():
-        if option == "jms.password":
-            arguments.append(f'password=os.environ["{variable}"]')
-        else:
-            options[option] = variable
+        yield f"username={factory.username!r}"
+    elif factory.asks_for_user:
+        yield f'username=os.environ["{USER}"]'
+    if "jms.password" in factory.secrets:
+        yield f'password=os.environ["{factory.secrets["jms.password"]}"]'
+    options = {option: variable for option, variable in factory.secrets.items() if option != "jms.password"}
     if options:
         listed = ", ".join(f'"{option}": os.environ["{variable}"]' for option, variable in options.items())
-        arguments.append(f"options={{{listed}}}")
+        yield f"options={{{listed}}}"
+
+
+def _factory(name: str, factory: Factory) -> str:
+    arguments = [repr(factory.url), *login(factory)]
     inner = "".join(f"    {argument},\n" for argument in arguments)
     return f"# {comment(str(factory.place))}\n{name} = ConnectionFactory(\n{inner})\n"
 

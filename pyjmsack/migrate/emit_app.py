@@ -1,15 +1,15 @@
-"""Writes the findings as a service in Python: an ``App`` with a function for each listener."""
+"""Writes the findings as a service in Python: an ``App`` with a function for each listener and each schedule."""
 
 from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from pyjmsack.migrate.emit import comment, identifier, named
+from pyjmsack.migrate.emit import comment, identifier, login, named
 from pyjmsack.migrate.java_parameters import snake
-from pyjmsack.migrate.model import Factory, Findings, Listener
+from pyjmsack.migrate.model import Factory, Findings, Listener, Schedule
 from pyjmsack.migrate.serving import CLIENT_ID, needs_client_id
 from pyjmsack.types import AckMode
 
@@ -38,17 +38,21 @@ _OURS: Final = (
     "MapMessage",
     "Message",
     "ObjectMessage",
+    "Retry",
     "Session",
     "StreamMessage",
     "TextMessage",
 )
 _KNOWN: Final = {*_OURS, *(name for _, names in _STANDARD for name in names), "str", "int", "float", "bool", "bytes"}
-_KNOWN_TOO: Final = {"list", "dict", "set", "tuple", "None", "default"}
+_KNOWN_TOO: Final = {"list", "dict", "set", "tuple", "None", "False", "default"}
+_RETRIES: Final = {"activemq": "Retry(6, delay=1, backoff=1)", "artemis": "Retry(delay=0)", "qpid": "Retry(delay=0)"}
+"""What each Java client does with a message that was rolled back. Artemis and Qpid JMS leave the waits to the broker,
+and ActiveMQ Classic waits one second, six times."""
 
 
 def as_app(findings: Findings) -> str:
     """Return a module with an ``App`` for each connection factory that a listener uses, and a function for each
-    listener.
+    listener and each schedule.
 
     Args:
         findings: what :func:`pyjmsack.migrate.migrate` returned.
@@ -63,9 +67,16 @@ def as_app(findings: Findings) -> str:
         body.append(f"converter = JsonConverter({findings.type_property!r}{types})\n")
     for name, factory, _ in apps:
         body.append(_app(name, factory, bool(findings.type_property)))
+    handlers: dict[str, str] = {}
+    for bean in dict.fromkeys(listener.on_error for listener in findings.listeners if listener.on_error):
+        handlers[bean] = identifier(f"on_error_of_{snake(bean)}", taken)
+        taken.add(handlers[bean])
+        body.append(_error_handler(handlers[bean], bean))
     for name, factory, listeners in apps:
         for listener in listeners:
-            body.append(_listener(name, factory, listener, taken))
+            body.append(_listener(name, factory, listener, handlers, taken))
+    for schedule in findings.schedules:
+        body.append(_schedule(apps[0][0], schedule, taken))
     body.append(_main([name for name, _, _ in apps]))
     text = "\n\n".join(body)
     return f'"""Made by `pyjmsack migrate`. Secrets come from the environment."""\n\n{_imports(text)}\n\n{text}'
@@ -89,29 +100,32 @@ def _apps(findings: Findings) -> list[tuple[str, Factory | None, list[Listener]]
 
 
 def _classes(findings: Findings) -> dict[str, list[tuple[str, str]] | None]:
-    """Return the classes that the listeners and the converter name, those inside of others first.
+    """Return the fields of the classes that the listeners and the converter name; ``None`` for unknown fields.
 
-    ``None`` for fields that are not known.
+    A class comes after the classes of its fields.
     """
     wanted = [*findings.types.values()]
     for listener in findings.listeners:
         wanted += [*(annotation for _, annotation in listener.parameters), listener.answers]
     found: dict[str, list[tuple[str, str]] | None] = {}
-
-    def visit(text: str) -> None:
-        for name in _WORD.findall(re.sub(r"Header\(.*\)", "", text)):
-            if name in found or name in _KNOWN or name in _KNOWN_TOO:
-                continue
-            found[name] = None
-            fields = findings.classes.get(name)
-            for _, annotation in fields or ():
-                if annotation != "=":
-                    visit(annotation)
-            found[name] = found.pop(name) if fields is None else fields
-
-    for each in wanted:
-        visit(each)
+    seen: set[str] = set()
+    waiting = [name for text in reversed(wanted) for name in reversed(_named(text))]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            fields = findings.classes.get(name) or []
+            inner = [each for _, text in fields if text != "=" for each in _named(text) if each not in seen]
+            waiting += [name, *reversed(inner)]
+        elif name not in found:
+            found[name] = findings.classes.get(name)
     return found
+
+
+def _named(annotation: str) -> list[str]:
+    """Return the names of the classes in an annotation."""
+    words = _WORD.findall(re.sub(r"Header\(.*\)", "", annotation))
+    return [word for word in words if word not in _KNOWN and word not in _KNOWN_TOO]
 
 
 def _class(name: str, fields: list[tuple[str, str]] | None) -> Iterator[str]:
@@ -135,15 +149,7 @@ def _app(name: str, factory: Factory | None, typed: bool) -> str:
     if factory is None:
         arguments = ['os.environ["PYJMSACK_URL"]']
     else:
-        arguments = [repr(_without_client_id(factory.url))]
-        if factory.username:
-            arguments.append(f"username={factory.username!r}")
-        options = {option: variable for option, variable in factory.secrets.items() if option != "jms.password"}
-        if "jms.password" in factory.secrets:
-            arguments.append(f'password=os.environ["{factory.secrets["jms.password"]}"]')
-        if options:
-            listed = ", ".join(f'"{option}": os.environ["{variable}"]' for option, variable in options.items())
-            arguments.append(f"options={{{listed}}}")
+        arguments = [repr(_without_client_id(factory.url)), *login(factory)]
     if typed:
         arguments.append("converter=converter")
     place = f"# {comment(str(factory.place))}\n" if factory is not None else ""
@@ -155,7 +161,9 @@ def _without_client_id(url: str) -> str:
     return _CLIENT_ID_OF_URL.sub("", url).rstrip("?&")
 
 
-def _listener(app: str, factory: Factory | None, listener: Listener, taken: set[str]) -> str:
+def _listener(
+    app: str, factory: Factory | None, listener: Listener, handlers: Mapping[str, str], taken: set[str]
+) -> str:
     arguments = [repr(listener.destination)]
     if listener.label:
         arguments.append(f"name={listener.label!r}")
@@ -167,6 +175,10 @@ def _listener(app: str, factory: Factory | None, listener: Listener, taken: set[
     mode = _MODES.get(listener.mode, "individual")
     if mode != "transacted":
         arguments.append(f"mode={mode!r}")
+    if mode == "transacted" and factory is not None and "redeliverypolicy." not in factory.url.lower():
+        arguments.append(f"retry={_RETRIES[factory.client]}")
+    if listener.on_error:
+        arguments.append(f"on_error={handlers[listener.on_error]}")
     if listener.reply_to:
         arguments.append(f"reply_to={listener.reply_to!r}")
     if not listener.autostart:
@@ -180,6 +192,22 @@ def _listener(app: str, factory: Factory | None, listener: Listener, taken: set[
     return (
         f"{head}\ndef {name}({parameters or 'message: Message'}) -> {listener.answers or 'None'}:\n"
         f'    """{comment(str(listener.place))}"""\n    raise NotImplementedError("your code")\n'
+    )
+
+
+def _error_handler(name: str, bean: str) -> str:
+    return (
+        f'def {name}(error: BaseException, message: Message) -> None:\n    """The ErrorHandler of {comment(bean)}."""\n'
+        '    logging.error("%s failed: %s", message.message_id, error)  # your code\n'
+    )
+
+
+def _schedule(app: str, schedule: Schedule, taken: set[str]) -> str:
+    name = identifier(snake(schedule.function), taken)
+    taken.add(name)
+    return (
+        f'@{schedule.python(app)}\ndef {name}() -> None:\n    """{comment(str(schedule.place))}"""\n'
+        '    raise NotImplementedError("your code")\n'
     )
 
 

@@ -86,7 +86,7 @@ BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
 _CONNECTS: Final = "an App waits 1 to 30 s between its tries to connect"
 CODE: Final[Mapping[str, Mapping[str, Said]]] = {
     "container": {
-        "errorHandler": (_HAND, "app.listener(..., on_error=f)", "code: a function f(error, message)"),
+        "errorHandler": (_HAND, "app.listener(..., on_error=f)", "code: f(error, message); --emit app writes its head"),
         "exceptionListener": (Verdict.IGNORED, "", "an App logs a lost connection, and connects again"),
         "recoveryInterval": (Verdict.IGNORED, "", _CONNECTS),
         "backOff": (Verdict.IGNORED, "", _CONNECTS),

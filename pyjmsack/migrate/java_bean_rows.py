@@ -44,6 +44,8 @@ class Container:
     """The name of the connection factory in the findings, or empty."""
     unknown: list[str] = field(default_factory=list)
     """The settings that are no literals."""
+    on_error: str = ""
+    """The name of the bean, if it has an ``ErrorHandler``."""
 
 
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -101,6 +103,7 @@ class BeanRows:
             setattr(found, setting, value)
             found.unknown += [one for one in names if made.unsure(one)]
         found.factory = self._connection_factory(bean)
+        found.on_error = bean.names[0] if made.one("errorHandler") is not None else ""
         return found
 
     # connection factories

@@ -146,6 +146,7 @@ class _Reader:
         listener.client_id = container.client_id or ""
         listener.autostart = container.autostart != "false"
         listener.factory = container.factory
+        listener.on_error = container.on_error
         if listener.topic:
             subscription = texts.get("subscription") or ""
             listener.shared = container.shared == "true"

@@ -1,4 +1,4 @@
-"""Writes the types and parameters of Java methods as annotations of Python, and reads records and enumerations."""
+"""Writes the types and parameters of Java methods as annotations of Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from pyjmsack.migrate.java_tokens import Tokens, simple_name, split
 from pyjmsack.migrate.java_values import Known, value_of
 
-__all__ = ["annotation_of", "classes_of", "parameters_of", "snake"]
+__all__ = ["annotation_of", "is_class", "parameters_in", "parameters_of", "snake"]
 
 _TYPES: Final = {
     **dict.fromkeys(("String", "CharSequence", "char", "Character"), "str"),
@@ -47,7 +47,6 @@ _SNAKE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OURS: Final = {"App", "Answer", "Header", "JsonConverter", "Annotated", "Decimal", "Enum", "Retry"}
 """Names that the generated code imports."""
 _NAME: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
-_MOST: Final = 500
 _DEEPEST: Final = 8
 
 
@@ -65,7 +64,7 @@ def annotation_of(tokens: Tokens, part: range, depth: int = 0) -> str:
     name, index = simple_name(tokens, part.start)
     inner = range(index + 1, part.stop - 1) if index < part.stop and tokens.is_at(index, "<") else range(0)
     if tokens.is_at(index, "[") and index < part.stop:
-        return "bytes" if name == "byte" else f"list[{_TYPES.get(name) or (name if _is_class(name) else 'Any')}]"
+        return "bytes" if name == "byte" else f"list[{_TYPES.get(name) or (name if is_class(name) else 'Any')}]"
     if name in _MESSAGES:
         return "Message" if name == "Message" else name
     if name in _LISTS:
@@ -76,17 +75,18 @@ def annotation_of(tokens: Tokens, part: range, depth: int = 0) -> str:
         return f"{annotation_of(tokens, inner, depth + 1)} | None"
     if name in _TYPES:
         return _TYPES[name]
-    return name if _is_class(name) else "Any"
+    return name if is_class(name) else "Any"
 
 
-def _is_class(name: str) -> bool:
+def is_class(name: str) -> bool:
+    """Return whether the generated code can have a class with this name."""
     return bool(_NAME.fullmatch(name)) and not keyword.iskeyword(name) and name not in _OURS | set(_TYPES)
 
 
 def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[tuple[str, str, int]]:
     """Return the name, the annotation and the line of each parameter of a listener."""
     found = []
-    for part in _parameters(tokens, inside):
+    for part in parameters_in(tokens, inside):
         name = tokens.all[part.stop - 1]
         if name.kind != "word":
             continue
@@ -107,7 +107,7 @@ def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[tuple[str
     return found
 
 
-def _parameters(tokens: Tokens, inside: range) -> list[range]:
+def parameters_in(tokens: Tokens, inside: range) -> list[range]:
     """Return the parameters. A comma between ``<`` and ``>`` does not part them."""
     parts: list[range] = []
     open_at = -1
@@ -153,36 +153,3 @@ def _header_name(tokens: Tokens, part: range, known: Known) -> str | None:
     if text is not None and text.startswith("jms_"):
         return next((jms for jms in _HEADERS.values() if jms.lower() == f"jms{text[4:]}".lower()), text)
     return text
-
-
-def classes_of(tokens: Tokens) -> dict[str, list[tuple[str, str]]]:
-    """Return the records and enumerations of a source: the fields with their annotations, or the names with ``=``."""
-    found: dict[str, list[tuple[str, str]]] = {}
-    for index in range(len(tokens.all) - 2):
-        word, name = tokens.all[index], tokens.all[index + 1].text
-        if word.kind != "word" or word.text not in ("record", "enum") or len(found) >= _MOST:
-            continue
-        if not _is_class(name):
-            continue
-        if word.text == "record" and tokens.is_at(index + 2, "("):
-            parts = _parameters(tokens, tokens.inside(index + 2))
-            fields = [(tokens.all[part.stop - 1].text, _field(tokens, part)) for part in parts]
-            found[name] = [(field, kind) for field, kind in fields if _NAME.fullmatch(field)]
-        elif word.text == "enum" and tokens.is_at(index + 2, "{"):
-            found[name] = _constants(tokens, tokens.inside(index + 2))
-    return found
-
-
-def _field(tokens: Tokens, part: range) -> str:
-    index = part.start
-    while tokens.is_at(index, "@"):
-        _, index = simple_name(tokens, index + 1)
-        index = tokens.after(index) if tokens.is_at(index, "(") else index
-    return annotation_of(tokens, range(index, part.stop - 1)) or "Any"
-
-
-def _constants(tokens: Tokens, inside: range) -> list[tuple[str, str]]:
-    end = next((index for index in inside if tokens.is_at(index, ";")), inside.stop)
-    parts = split(tokens, range(inside.start, end))
-    names = [tokens.all[part.start].text for part in parts if part and tokens.all[part.start].kind == "word"]
-    return [(name, "=") for name in names if _NAME.fullmatch(name) and not keyword.iskeyword(name)]

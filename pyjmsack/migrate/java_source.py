@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Final
 
 from pyjmsack.migrate.destinations import translate_destination
 from pyjmsack.migrate.java_bean_rows import BeanRows, Container
 from pyjmsack.migrate.java_beans import beans_of
+from pyjmsack.migrate.java_classes import Shape, classes_of, with_bases
 from pyjmsack.migrate.java_listeners import read_listeners
-from pyjmsack.migrate.java_parameters import classes_of
+from pyjmsack.migrate.java_schedules import read_schedules
 from pyjmsack.migrate.java_tokens import tokens_of
 from pyjmsack.migrate.java_values import Known, constants_of
 from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
@@ -162,12 +164,6 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (r"@Header\s*\(", _NEW, 'Annotated[str, Header("region")]', "see the parameters in the generated App"),
     (r"@Headers\b", _NEW, "message: Message, and message.properties", "headers of JMS are attributes of a message"),
     (
-        r"@Scheduled\b",
-        _HAND,
-        "app.every(seconds)",
-        "the function runs at a fixed rate while the app runs; for calendars use cron or a scheduler",
-    ),
-    (
         r"\bJmsListenerEndpointRegistry\b(?=\s+\w+\s*[;,)=])",
         _NEW,
         'app.listeners["name"].stop(), .start(), .running',
@@ -212,6 +208,10 @@ _COMMENT: Final = re.compile(r"^\s*(//|\*|/\*|import\b|package\b)")
 _IMPORT: Final = re.compile(r"^\s*import\s[^;\n]{1,300}", re.MULTILINE)
 
 
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_DECLARES: Final = re.compile(r"\bstatic\s+final\b|\brecord\s|\benum\s")
+
+
 def read_sources(
     findings: Findings,
     settings: Settings,
@@ -220,20 +220,22 @@ def read_sources(
     known: Mapping[str, str],
     boot: Container | None = None,
 ) -> None:
-    """Add the beans, the listeners, and a row for each other place that uses JMS.
+    """Add the beans, the listeners, the schedules, and a row for each other place that uses JMS.
 
     Args:
         codes: the sources that use JMS, by file.
-        others: further sources, which only have constants, records and enumerations.
+        others: further sources, which only have constants, and the classes of bodies.
         known: values for ``${NAME}``.
         boot: what Spring Boot's properties say of listeners.
     """
     constants: dict[str, dict[str, str]] = {}
-    for file, text in {**others, **codes}.items():
+    shapes: dict[str, Shape] = {}
+    for file, text in _worth(codes, others).items():
         tokens = tokens_of(text)
         constants[file] = constants_of(file, tokens)
-        for name, fields in classes_of(tokens).items():
-            findings.classes.setdefault(name, fields)
+        for name, shape in classes_of(tokens).items():
+            shapes.setdefault(name, shape)
+    findings.classes = with_bases(shapes)
     shared = {name: value for each in constants.values() for name, value in each.items() if "." in name}
     names = {file: Known(known, {**shared, **constants[file]}) for file in codes}
     found = [bean for file, text in codes.items() if "@Bean" in text for bean in beans_of(file, text, names[file])]
@@ -245,10 +247,40 @@ def read_sources(
         headers: set[int] = set()
         if "JmsListener" in text:
             headers = read_listeners(findings, settings, file, tokens_of(text), names[file], beans, boot)
+        if "Scheduled" in text:
+            read_schedules(findings, file, tokens_of(text), names[file])
         _read_lines(findings, settings, file, text, beans.covered.get(file, set()), headers)
     order = {file: number for number, file in enumerate(codes)}
     rows = sorted(findings.rows[start:], key=lambda row: (order.get(row.place.file, -1), row.place.line))
     findings.rows[start:] = rows
+    _name_types(findings, shapes)
+
+
+def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
+    """Return the sources to look into for constants and classes: first the others, then those that use JMS.
+
+    Another source without constants counts if a source that counts has the name of its file, which is its class.
+    """
+    chosen = {file: text for file, text in others.items() if _DECLARES.search(text)}
+    by_name = {PurePath(file).stem: file for file in others if file not in chosen}
+    new = [*codes.values(), *chosen.values()]
+    while new and by_name:
+        words = {word for text in new for word in _WORD.findall(text)}
+        files = [by_name.pop(name) for name in sorted(words & by_name.keys())]
+        chosen |= {file: others[file] for file in files}
+        new = [others[file] for file in files]
+    return {**chosen, **codes}
+
+
+def _name_types(findings: Findings, shapes: Mapping[str, Shape]) -> None:
+    """Note the full names of the classes of bodies, which Spring writes into the type property without a mapping."""
+    if not findings.type_property or findings.types:
+        return
+    for listener in findings.listeners:
+        bodies = [annotation for _, annotation in listener.parameters if "Header(" not in annotation]
+        for word in _WORD.findall(" ".join([*bodies, listener.answers])):
+            if word in shapes:
+                findings.types[shapes[word].full_name] = word
 
 
 def _read_lines(

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from pyjmsack.types import AckMode
 
-__all__ = ["Factory", "Findings", "Listener", "Place", "Row", "Settings", "Unreadable", "Verdict"]
+__all__ = ["USER", "Factory", "Findings", "Listener", "Place", "Row", "Schedule", "Settings", "Unreadable", "Verdict"]
+
+USER: Final = "PYJMSACK_USER"
+"""The environment variable with the name of the user, where no file says the name."""
 
 
 class Verdict(str, Enum):
@@ -92,6 +96,11 @@ class Factory:
     secrets: dict[str, str] = field(default_factory=dict)
     """Options of ours whose value is a secret, and the environment variable that holds it."""
 
+    @property
+    def asks_for_user(self) -> bool:
+        """Whether there is a password, and no file says the name of its user. Then the name comes from ``USER``."""
+        return not self.username and "jms.password" in self.secrets
+
 
 @dataclass(slots=True)
 class Listener:
@@ -120,6 +129,24 @@ class Listener:
     """The annotation of the value that its method returns; empty if it returns none."""
     reply_to: str = ""
     autostart: bool = True
+    on_error: str = ""
+    """The bean whose ``ErrorHandler`` gets the errors of the listener, or empty."""
+
+
+@dataclass(slots=True)
+class Schedule:
+    """A method that Spring runs at a fixed rate."""
+
+    function: str
+    """The name of the method."""
+    place: Place
+    seconds: float
+    delay: float = 0.0
+
+    def python(self, app: str) -> str:
+        """Return the call of an app that takes the place of the annotation."""
+        delay = f", delay={self.delay:.10g}" if self.delay else ""
+        return f"{app}.every({self.seconds:.10g}{delay})"
 
 
 @dataclass(slots=True)
@@ -129,13 +156,14 @@ class Findings:
     rows: list[Row] = field(default_factory=list)
     factories: list[Factory] = field(default_factory=list)
     listeners: list[Listener] = field(default_factory=list)
+    schedules: list[Schedule] = field(default_factory=list)
     type_property: str = ""
     """The property of a message that names the type of its JSON, or empty."""
     types: dict[str, str] = field(default_factory=dict)
-    """The simple name of a Java class by the text of that property."""
+    """The simple name of a Java class by the text of that property. Without a mapping the text is the full name."""
     classes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """The records and enumerations of the sources that bodies have: each field with its annotation, or with its value.
-    """
+    """The classes, records and enumerations of the sources: each field with its annotation and default. The names of an
+    enumeration have ``=``."""
     unreadable: list[str] = field(default_factory=list)
     other_keys: int = 0
     """Keys that have nothing to do with messaging."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from pyjmsack.migrate.model import Factory, Findings, Listener, Verdict
+from pyjmsack.migrate.model import USER, Factory, Findings, Listener, Verdict
 
-__all__ = ["CLIENT_ID", "destination_of", "needs_client_id", "say_client_ids"]
+__all__ = ["CLIENT_ID", "destination_of", "needs_client_id", "say_client_ids", "say_users"]
 
 CLIENT_ID: Final = "PYJMSACK_CLIENT_ID"
 """The environment variable with the client id of durable subscriptions."""
@@ -47,3 +47,11 @@ def say_client_ids(findings: Findings) -> None:
                 " with another one the messages stay in the old subscription"
             )
             findings.add(listener.place, "(client id)", "", Verdict.BY_HAND, f"env:{CLIENT_ID}", why)
+
+
+def say_users(findings: Findings) -> None:
+    """Add a row for each factory with a password whose user no file names."""
+    for factory in findings.factories:
+        if factory.asks_for_user:
+            why = "there is a password, and no file says the name of its user; set this variable"
+            findings.add(factory.place, "(user)", "", Verdict.CHANGED, f"env:{USER}", why)

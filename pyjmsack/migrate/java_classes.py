@@ -1,0 +1,232 @@
+"""Reads the classes, records and enumerations of Java sources, of which the bodies of messages are made."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyjmsack.migrate.java_parameters import annotation_of, is_class, parameters_in
+from pyjmsack.migrate.java_tokens import Tokens, simple_name, split
+from pyjmsack.migrate.java_values import Known, value_of
+
+__all__ = ["Shape", "classes_of", "with_bases"]
+
+_NAME: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+_KINDS: Final = ("class", "record", "enum", "interface")
+_MODIFIERS: Final = {"public", "protected", "private", "final", "volatile"}
+_NOT_IN_JSON: Final = {"static", "transient", "abstract", "native"}
+_ZEROS: Final = {
+    **dict.fromkeys(("int", "long", "short", "byte"), "int = 0"),
+    **dict.fromkeys(("double", "float"), "float = 0.0"),
+    "boolean": "bool = False",
+}
+"""The annotation and the default of a field that cannot be null."""
+_MOST: Final = 500
+_LONGEST_HEAD: Final = 200
+_LONGEST: Final = 5_000
+"""The most tokens of the components of a record, or of the names of an enumeration."""
+_MOST_BASES: Final = 8
+
+
+@dataclass(slots=True)
+class Shape:
+    """A class, a record or an enumeration."""
+
+    full_name: str
+    """The name as ``Class.getName()`` returns it: ``shop.Service$Order``."""
+    fields: list[tuple[str, str]] = field(default_factory=list)
+    """The fields as JSON names them, each with its annotation, and a default if it has one. The names of an
+    enumeration have ``=``."""
+    base: str = ""
+    """The simple name of the class that this one extends, or empty."""
+
+
+def classes_of(tokens: Tokens) -> dict[str, Shape]:
+    """Return the classes, records and enumerations of a source by their simple names."""
+    found: dict[str, Shape] = {}
+    package = _package(tokens)
+    around: list[tuple[str, int]] = []
+    read = 0
+    for index in range(len(tokens.all) - 2):
+        word, name = tokens.all[index], tokens.all[index + 1].text
+        if word.kind != "word" or word.text not in _KINDS or tokens.is_at(index - 1, ".") or read >= _MOST:
+            continue
+        body = _body(tokens, index) if is_class(name) else None
+        if body is None:
+            continue
+        read += 1
+        while around and around[-1][1] <= index:
+            around.pop()
+        full = f"{around[-1][0]}${name}" if around else f"{package}{name}"
+        around.append((full, tokens.after(body)))
+        if word.text != "interface":
+            found.setdefault(name, _shape(tokens, index, body, full))
+    return found
+
+
+def with_bases(shapes: Mapping[str, Shape]) -> dict[str, list[tuple[str, str]]]:
+    """Return the fields of each class. Those of the classes that it extends come first."""
+    made = {}
+    for name, shape in shapes.items():
+        chain = [shape]
+        while len(chain) < _MOST_BASES and (base := shapes.get(chain[-1].base)) is not None and base not in chain:
+            chain.append(base)
+        made[name] = [*dict(one for each in reversed(chain) for one in each.fields).items()]
+    return made
+
+
+def _package(tokens: Tokens) -> str:
+    """Return the package of a source with a dot at its end; empty for none."""
+    for index in range(min(len(tokens.all), _LONGEST_HEAD)):
+        if tokens.is_at(index, "package"):
+            words = []
+            while tokens.is_at(index + 2, "."):
+                words.append(tokens.all[index + 1].text)
+                index += 2
+            return ".".join([*words, tokens.all[index + 1].text, ""]) if index + 1 < len(tokens.all) else ""
+    return ""
+
+
+def _body(tokens: Tokens, index: int) -> int | None:
+    """Return the index of the brace that opens the body of a class; ``None`` if there is none."""
+    record = tokens.is_at(index, "record")
+    at, end = index + 2, min(len(tokens.all), index + _LONGEST_HEAD)
+    while at < end:
+        text = tokens.all[at].text
+        if text == "{":
+            return at
+        if text == "(" and not record:  # Kotlin, or no declaration
+            return None
+        if text in (";", ")", "}", "="):
+            return None
+        at = tokens.after(at) if text in ("(", "[") else at + 1
+    return None
+
+
+def _shape(tokens: Tokens, index: int, body: int, full: str) -> Shape:
+    kind = tokens.all[index].text
+    if kind == "enum":
+        return Shape(full, _constants(tokens, tokens.inside(body)))
+    head = range(index + 2, body)
+    unknown = _type_parameters(tokens, head)
+    if kind == "record":
+        opening = next((at for at in head if tokens.is_at(at, "(")), body)
+        parts = parameters_in(tokens, tokens.inside(opening)[:_LONGEST]) if opening != body else []
+        components = (_component(tokens, part) for part in parts)
+        return Shape(full, [(name, _known(kind, unknown)) for name, kind in components if _NAME.fullmatch(name)])
+    extends = next((at for at in head if tokens.is_at(at, "extends") and not _inside_angles(tokens, head, at)), None)
+    base = simple_name(tokens, extends + 1)[0] if extends is not None else ""
+    fields = [(name, _known(kind, unknown)) for name, kind in _fields(tokens, tokens.inside(body))]
+    return Shape(full, fields[:_MOST], base)
+
+
+def _inside_angles(tokens: Tokens, head: range, at: int) -> bool:
+    """Whether an index is between ``<`` and ``>``, as ``extends`` is in ``class Page<T extends Item>``."""
+    before = [tokens.all[index].text for index in range(head.start, at)]
+    return before.count("<") > before.count(">")
+
+
+def _type_parameters(tokens: Tokens, head: range) -> set[str]:
+    """Return the names of the types that a generic class leaves open."""
+    if not tokens.is_at(head.start, "<"):
+        return set()
+    found = set()
+    for index in head[1:_LONGEST_HEAD]:
+        if tokens.is_at(index, ">"):
+            break
+        if tokens.is_at(index - 1, "<") or tokens.is_at(index - 1, ","):
+            found.add(tokens.all[index].text)
+    return found
+
+
+def _known(annotation: str, unknown: Iterable[str]) -> str:
+    """Return an annotation with ``Any`` in the place of types that a generic class leaves open."""
+    for name in unknown:
+        if re.fullmatch(r"\w+", name, re.ASCII):
+            annotation = re.sub(rf"\b{name}\b", "Any", annotation)
+    return annotation
+
+
+def _component(tokens: Tokens, part: range) -> tuple[str, str]:
+    """Return the name in JSON and the annotation of a component of a record."""
+    start, name = _annotations(tokens, part.start)
+    kind = annotation_of(tokens, range(start, part.stop - 1)) or "Any"
+    return name or tokens.all[part.stop - 1].text, _in_json(kind)
+
+
+def _in_json(annotation: str) -> str:
+    """Return the annotation of a field. Jackson writes an array of bytes as a text in Base64."""
+    return "str" if annotation == "bytes" else annotation
+
+
+def _annotations(tokens: Tokens, index: int) -> tuple[int, str | None]:
+    """Return the index behind the annotations, and the name of ``@JsonProperty``; an empty one for ``@JsonIgnore``."""
+    named: str | None = None
+    while tokens.is_at(index, "@") and not tokens.is_at(index + 1, "interface"):
+        annotation, index = simple_name(tokens, index + 1)
+        inside = tokens.inside(index) if tokens.is_at(index, "(") else range(0)
+        index = tokens.after(index) if tokens.is_at(index, "(") else index
+        if annotation == "JsonIgnore":
+            named = ""
+        elif annotation == "JsonProperty" and named is None:
+            for part in split(tokens, inside):
+                sides = split(tokens, part, "=")
+                if len(sides) == 1 or tokens.is_at(sides[0].start, "value"):
+                    named = value_of(tokens, sides[-1], Known(None, {})) or None
+    return index, named
+
+
+def _fields(tokens: Tokens, inside: range) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a class that JSON has. Each has a default, because Java leaves a missing one as it is."""
+    index = inside.start
+    while index < inside.stop:
+        index, named = _annotations(tokens, index)
+        start, hidden = index, named == ""
+        while index < inside.stop and tokens.all[index].text in _MODIFIERS | _NOT_IN_JSON:
+            hidden = hidden or tokens.all[index].text in _NOT_IN_JSON
+            index, start = index + 1, index + 1
+        while index < inside.stop and tokens.all[index].text not in (";", "=", "{", "("):
+            index = tokens.after(index) if tokens.is_at(index, "[") else index + 1
+        if index >= inside.stop:
+            return
+        mark = tokens.all[index].text
+        if mark in (";", "=") and index - start > 1 and not hidden:
+            name = named or tokens.all[index - 1].text
+            if _NAME.fullmatch(name):
+                yield name, _with_default(tokens, range(start, index - 1))
+        index = _end_of_member(tokens, index, inside.stop)
+
+
+def _end_of_member(tokens: Tokens, index: int, stop: int) -> int:
+    """Return the index behind a field, a method or an inner class, of which ``index`` is the first mark."""
+    value = tokens.is_at(index, "=")
+    while index < stop:
+        text = tokens.all[index].text if tokens.all[index].kind == "mark" else ""
+        if text == "{" and not value:
+            return tokens.after(index)
+        if text == ";":
+            return index + 1
+        index = tokens.after(index) if text in ("(", "[", "{") else index + 1
+    return stop
+
+
+def _with_default(tokens: Tokens, kind: range) -> str:
+    if len(kind) == 1 and (zero := _ZEROS.get(tokens.all[kind.start].text)):
+        return zero
+    annotation = _in_json(annotation_of(tokens, kind) or "Any")
+    may_be_null = annotation == "Any" or annotation.endswith("| None")
+    return f"{annotation} = None" if may_be_null else f"{annotation} | None = None"
+
+
+def _constants(tokens: Tokens, inside: range) -> list[tuple[str, str]]:
+    inside = inside[:_LONGEST]
+    end = next((index for index in inside if tokens.is_at(index, ";")), inside.stop)
+    names = []
+    for part in split(tokens, range(inside.start, end)):
+        at, _ = _annotations(tokens, part.start)
+        if at < part.stop and tokens.all[at].kind == "word":
+            names.append(tokens.all[at].text)
+    return [(name, "=") for name in names if _NAME.fullmatch(name) and not keyword.iskeyword(name)]
