@@ -1,4 +1,4 @@
-"""An answer with more than a body, and the arguments of a send that a caller gave."""
+"""An answer with properties, a destination or times of its own; and the arguments of a send."""
 
 from __future__ import annotations
 

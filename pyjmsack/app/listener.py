@@ -170,7 +170,7 @@ class Listener:
 
     @property
     def running(self) -> bool:
-        """Whether the listener was started, and was not stopped since. It may be without a connection all the same."""
+        """Whether the listener was started and not stopped. It may have no connection at the moment."""
         return self.app._runs(self)
 
     def start(self) -> Any:

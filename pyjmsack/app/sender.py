@@ -38,7 +38,7 @@ REQUESTORS: Final = 64
 
 
 class _Kept:
-    """A requestor and the calls that use it. The sender's table may have it for further calls, as long as it works.
+    """A requestor and the calls that use it. While it works, the sender's table keeps it for further calls.
 
     A call adds itself to ``users`` before it checks that the table still has the requestor. A call that ends removes
     itself, and closes the requestor if no user is left and the table does not have the requestor any more.

@@ -1,4 +1,4 @@
-"""How an app connects to the broker of a test: the URL and the options, without what only its usual broker needs."""
+"""How an app connects to the broker of a test: its URL and options, without those for its usual broker alone."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class ListenerDefaults:
     settings: dict[str, str] = field(default_factory=dict)
 
     def container(self) -> Container:
-        """Return what they say of a listener that names no container factory."""
+        """Return the settings of a listener that names no container factory."""
         least, most = self.settings.get("least"), self.settings.get("most")
         return Container(
             concurrency=f"{least or 1}-{most}" if most and most != least else least,

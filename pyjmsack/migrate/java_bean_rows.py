@@ -1,4 +1,4 @@
-"""Says what becomes of the beans that Java code makes: rows, connection factories, and what listeners get of them."""
+"""Turns the beans that Java code makes into rows, connection factories, and settings of listeners."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TABLES: Final = {"container": CONTAINER, "template": TEMPLATE}
 
 @dataclass(slots=True)
 class Container:
-    """What a container factory says about each listener that names it. ``None`` = it does not say."""
+    """The settings of a container factory, which apply to each listener that names it. ``None`` = not set."""
 
     by_boot: bool = True
     concurrency: str | None = None
@@ -43,7 +43,7 @@ class Container:
     factory: str = ""
     """The name of the connection factory in the findings, or empty."""
     unknown: list[str] = field(default_factory=list)
-    """The settings that are no literals."""
+    """The names of the settings that have a value, but not a literal one."""
     on_error: str = ""
     """The name of the bean, if it has an ``ErrorHandler``."""
 
@@ -93,7 +93,7 @@ class BeanRows:
                     self._bean(bean, made)
 
     def container(self, name: str) -> Container | None:
-        """Return what the bean with this name says to its listeners; ``None`` if it is not among the sources."""
+        """Return the settings of the container factory with this name; ``None`` if the sources do not have it."""
         bean = self._by_name.get(name)
         if bean is None or bean.made.kind != "container":
             return None
@@ -109,14 +109,14 @@ class BeanRows:
     # connection factories
 
     def _objects(self, made: Made) -> Iterator[Made]:
-        """Yield an object, and the objects for messaging that were given to it."""
+        """Yield the objects for messaging that an object has as arguments or properties, and then the object itself."""
         for one in (*made.arguments, *(one for prop in made.properties for one in prop.arguments)):
             if one.made is not None and one.made.kind:
                 yield from self._objects(one.made)
         yield made
 
     def _connection_factory(self, bean: Bean) -> str:
-        """Return the name of the connection factory behind a container factory, through pools."""
+        """Return the name of the connection factory that a container factory uses, directly or by way of pools."""
         given = bean.made.one("connectionFactory")
         argument = given.only if given is not None else None
         if argument is None and bean.made.by_boot:
@@ -310,7 +310,7 @@ class BeanRows:
             add(place, key, text, verdict, python.replace("{s}", "{}").format(value), why)
 
     def _is_json(self, bean: Bean, one: Property) -> bool:
-        """Whether a converter is one of JSON that these sources make."""
+        """Whether the value of a property is a converter of JSON, made in these sources."""
         made, name = one.only.made, one.only.source
         other = self._by_name.get(bean.references.get(name, name))
         made = made or (other.made if other is not None else None)

@@ -13,7 +13,7 @@ from pyjmsack.migrate.java_values import Known, fields_of, value_of
 __all__ = ["Argument", "Bean", "Made", "Property", "beans_of", "by_name"]
 
 _NO_BEANS: Final = ("", "embedded", "component", "jndi", "redeliveryPolicy", "prefetchPolicy", "presettlePolicy")
-"""Kinds whose rows are those of the lines: what they set has no counterpart by itself."""
+"""Kinds of objects that get no row of their own, because the rows of their lines say everything."""
 _CONDITIONS: Final = {"if", "else", "for", "while", "do", "try", "catch", "finally", "switch", "case", "default"}
 _LONGEST_ANNOTATION: Final = 50
 _LONGEST_PARAMETERS: Final = 1_000
@@ -22,7 +22,7 @@ _DEEPEST: Final = 10
 
 @dataclass(slots=True)
 class Argument:
-    """An argument of a call: a value if it is a literal, an object that is made there, or a name."""
+    """An argument of a call. It has a ``value`` if it is a literal, and ``made`` if the call makes an object."""
 
     source: str
     value: str | None = None
@@ -41,7 +41,7 @@ class Property:
 
     @property
     def only(self) -> Argument:
-        """The only argument. Without one, or with several, none has a value."""
+        """The argument of the call. If it has none or several, the result is an argument without a value."""
         return self.arguments[0] if len(self.arguments) == 1 else Argument("")
 
 
@@ -64,12 +64,12 @@ class Made:
         return CLASSES.get(self.class_name, "")
 
     def text(self, name: str) -> str | None:
-        """Return the value that a property has for certain; ``None`` if it is not set, or not by a literal."""
+        """Return the value of a property; ``None`` if it is not set, or if its value is not certain."""
         found = [one for one in self.properties if one.name == name]
         return None if any(one.conditional for one in found) or not found else found[-1].only.value
 
     def unsure(self, name: str) -> bool:
-        """Whether a property is set, and its value is unknown."""
+        """Whether a property is set, but its value is not certain."""
         return self.text(name) is None and any(one.name == name for one in self.properties)
 
     def one(self, name: str) -> Property | None:
@@ -141,7 +141,7 @@ def _bean(file: str, tokens: Tokens, start: int, known: Known) -> tuple[Bean | N
 
 
 def _references(tokens: Tokens, inside: range) -> dict[str, str]:
-    """Return the name of the bean that each parameter gets: that of ``@Qualifier``, or else of the parameter."""
+    """Return the name of the bean that each parameter gets: that of ``@Qualifier``, otherwise that of the parameter."""
     found = {}
     for part in split(tokens, inside):
         if not part or tokens.all[part.stop - 1].kind != "word":
@@ -164,7 +164,7 @@ class _Body:
         self._result: Made | None = None
 
     def read(self, inside: range) -> Made | None:
-        """Return the object that the method returns, if it is seen where the method makes it."""
+        """Return the object that the method returns; ``None`` if the method does not make that object itself."""
         for part, conditional in self._statements(inside):
             self._statement(part, conditional)
         return self._result

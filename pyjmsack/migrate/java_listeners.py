@@ -37,7 +37,7 @@ class _Reader:
         self._beans = beans
         self._boot = boot
         self.headers: set[int] = set()
-        """The lines with a parameter for a header."""
+        """The numbers of the lines that have a parameter for a header."""
 
     def read(self) -> None:
         tokens = self._tokens
@@ -99,7 +99,7 @@ class _Reader:
             self._findings.listeners.append(listener)
 
     def _text(self, place: Place, key: str, part: range) -> str | None:
-        """Return the value of an argument. If it has none, a row says so."""
+        """Return the value of an argument. If the value is unknown, add a row that says so."""
         raw = value_of(self._tokens, part, Known(None, self._known.names))
         try:
             value = None if raw is None else resolve(raw, self._known.properties or {})

@@ -58,7 +58,7 @@ def snake(name: str) -> str:
 
 
 def annotation_of(tokens: Tokens, part: range, depth: int = 0) -> str:
-    """Return the annotation for a type of Java. A class that is not known stays under its name; ``void`` is empty."""
+    """Return the annotation for a type of Java: the name itself for an unknown class, an empty text for ``void``."""
     if not part or depth > _DEEPEST:
         return "Any"
     name, index = simple_name(tokens, part.start)
@@ -108,7 +108,7 @@ def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[tuple[str
 
 
 def parameters_in(tokens: Tokens, inside: range) -> list[range]:
-    """Return the parameters. A comma between ``<`` and ``>`` does not part them."""
+    """Return the parameters. A comma between ``<`` and ``>`` belongs to a type, and separates no parameters."""
     parts: list[range] = []
     open_at = -1
     for part in split(tokens, inside):

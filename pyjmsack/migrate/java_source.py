@@ -257,9 +257,10 @@ def read_sources(
 
 
 def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Return the sources to look into for constants and classes: first the others, then those that use JMS.
+    """Return the sources that are read for constants and classes: some of the others, then all that use JMS.
 
-    Another source without constants counts if a source that counts has the name of its file, which is its class.
+    One of the others is read if it declares a constant, a record or an enumeration. It is also read if its class, which
+    has the name of the file, occurs in a source that is read.
     """
     chosen = {file: text for file, text in others.items() if _DECLARES.search(text)}
     by_name = {PurePath(file).stem: file for file in others if file not in chosen}

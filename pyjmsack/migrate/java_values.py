@@ -40,7 +40,7 @@ class Known:
         self.names = dict(constants)
 
     def also(self, names: Mapping[str, str]) -> Known:
-        """Return the values of a place inside, which has more names."""
+        """Return these values and further ones, for a part of the file that has more names."""
         return Known(self.properties, {**self.names, **names})
 
 
@@ -66,7 +66,7 @@ def value_of(tokens: Tokens, part: range, known: Known) -> str | None:
 
 
 def _joined(values: Sequence[str | None], written: bool) -> str | None:
-    """Return the texts together. ``written`` says that one of them is a text for certain, and no number."""
+    """Return the texts joined. ``written`` says whether one of them is a text in quotes, so that ``+`` joins texts."""
     found = [value for value in values if value is not None]
     if len(found) != len(values) or sum(map(len, found)) > _LONGEST:
         return None
@@ -127,7 +127,7 @@ def _unescaped(text: str) -> str:
 def constants_of(file: str, tokens: Tokens) -> dict[str, str]:
     """Return the constants of a file whose values are literals, as ``NAME`` and as ``Class.NAME``.
 
-    A name that has two values in the file has none here.
+    A name that has two different values in the file is left out.
     """
     nothing = Known(None, {})
     found: dict[str, str] = {}

@@ -71,7 +71,7 @@ def belongs_to_member(name: str) -> bool:
 
 
 def known_names(client: str) -> list[str]:
-    """Return all names of options that a client of Java may have, for "did you mean"."""
+    """Return the names of all options of a Java client, so that an error can suggest the nearest one."""
     return [*JAVA_OPTIONS[client], *OPTIONS, *IGNORED, *REFUSED]
 
 

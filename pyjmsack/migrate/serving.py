@@ -1,4 +1,4 @@
-"""The additions to the generated code, so that a listener of the Java service runs as one of pyjmsack."""
+"""Completes the findings: options and variables that the generated code needs, and that no Java file has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PULLS: Final = "consumer.allowPullListener=true"
 
 
 def destination_of(listener: Listener, factory: Factory) -> str:
-    """Return the destination of a listener with its options. Without a prefetch a listener needs an option (S9).
+    """Return the destination of a listener with its options. If the prefetch is 0, one option allows a listener (S9).
 
     Args:
         listener: the listener that was found.
@@ -39,7 +39,7 @@ def needs_client_id(listener: Listener, factories: Iterable[Factory]) -> bool:
 
 
 def say_client_ids(findings: Findings) -> None:
-    """Add a row for each listener that needs a client id, if the files that were read do not name one."""
+    """Add a row for each listener that needs a client id, if no file names one."""
     for listener in findings.listeners:
         if needs_client_id(listener, findings.factories):
             why = (
