@@ -31,7 +31,7 @@ LIMITS = {
     "seconds until the broker is asked whether": "providers/stomp/engine.py _PROBE",
     "nested values in a message": "providers/amqp/wire.py MAX_DEPTH",
     "nested values of an object message": "message/object.py MAX_DEPTH",
-    "nested values of a JSON body": "app/typed.py _DEEPEST",
+    "nested values of a JSON body": "app/names.py DEEPEST",
     "tries to find the type": "app/typed.py _MOST_TRIES",
     "elements without bytes": "providers/amqp/wire.py MAX_EMPTY_ELEMENTS",
     "keys of a map": "message/mapping.py MAX_OTHER_KEYS",
@@ -81,6 +81,7 @@ LIMITS = {
     "seconds of a time-out": "core/stats.py LONGEST",
     "seconds that a redelivery": "core/redelivery.py _LONGEST",
     "seconds between two tries": "app/retry.py _LONGEST",
+    "seconds between two runs": "app/schedule.py _MOST",
     "seconds between two rounds": "providers/failover/search.py LONGEST_WAIT",
     "seconds before the next search": "providers/failover/search.py LONGEST_PAUSE",
     "connections in a row that are lost while new": "providers/failover/connection.py _MOST_SHORT_LIVED",
@@ -89,6 +90,7 @@ LIMITS = {
 }
 """Each row of the table with a fixed number, by its beginning, and where the number stands."""
 NO_LIMITS = {
+    "app/schedule.py _LEAST": "the shortest time that a caller may choose between two runs",
     "app/typed.py _SHOWN": "how much of a key an error shows",
     "backoff.py _LONGEST": "a wait of 1 to 30 s, which nobody chooses",
     "management/_asking.py _SHOWN": "how much of a reason an error shows",
