@@ -1,4 +1,4 @@
-"""The messages of JMS (S150-S176): one module per class. All classes share the headers and the properties."""
+"""The messages of JMS (S150-S176). Each class has a module. All classes share the headers and the properties."""
 
 from __future__ import annotations
 

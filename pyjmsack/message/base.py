@@ -29,11 +29,12 @@ class Message(Headers, TypedProperties):
     __slots__ = ()
 
     wire_type: ClassVar[int] = 0
-    """Value of the annotation ``x-opt-jms-msg-type`` (S165): 0 message, 1 object, 2 map, 3 bytes, 4 stream, 5 text."""
+    """The value of the annotation ``x-opt-jms-msg-type`` (S165): 0 for a message without a body of its own, 1 for an
+    object, 2 for a map, 3 for bytes, 4 for a stream, 5 for a text."""
 
     @property
     def body(self) -> Any:
-        """The body, ``None`` if there is none."""
+        """The body. ``None`` if there is no body."""
         return self._body
 
     def get_body(self, type: type[T]) -> T | None:
@@ -50,7 +51,7 @@ class Message(Headers, TypedProperties):
             The body, or ``None`` if there is no body.
 
         Raises:
-            MessageFormatException: the body is not of that type (S176).
+            MessageFormatException: the body has another type (S176).
         """
         body = self.body
         if body is not None and not isinstance(body, type):
@@ -58,22 +59,22 @@ class Message(Headers, TypedProperties):
         return body
 
     def is_body_assignable_to(self, type: type[Any]) -> bool:
-        """Return whether ``get_body(type)`` would succeed. It does for each type if there is no body.
+        """Return whether ``get_body(type)`` would succeed. Without a body the result is ``True`` for each type.
 
         Args:
-            type: as for :meth:`get_body`.
+            type: the type that the body must have, as for :meth:`get_body`.
         """
         body = self.body
         return body is None or isinstance(body, type)
 
     def clear_body(self) -> None:
-        """Remove the body and make it writeable; headers and properties stay (S163)."""
+        """Remove the body and make it writeable. Headers and properties stay (S163)."""
         self._check_unlocked()
         self._body = None
         self._body_readonly = False
 
     def clear_properties(self) -> None:
-        """Remove all properties and make them writeable; headers and body stay (S163)."""
+        """Remove all properties and make them writeable. Headers and body stay (S163)."""
         self._check_unlocked()
         self._properties = None
         self._properties_readonly = False
@@ -86,21 +87,21 @@ class Message(Headers, TypedProperties):
         return False
 
     def _set_typed_encoding(self, typed: bool) -> None:
-        raise MessageFormatException("property 'JMS_AMQP_TYPED_ENCODING' is only for object messages")
+        raise MessageFormatException("property 'JMS_AMQP_TYPED_ENCODING' can be set on an object message only")
 
     def _check_body_writeable(self) -> None:
         self._check_unlocked()
         if self._body_readonly:
-            raise MessageNotWriteableException(f"the body of {self!r} is read-only until clear_body()")
+            raise MessageNotWriteableException(f"the body of {self!r} is read-only; clear_body() makes it writeable")
 
     def acknowledge(self) -> Any:
         """Acknowledge by the rules of the session's mode (S10-S12, S30-S38).
 
-        In CLIENT mode this covers all messages that the session delivered, and in individual modes this message alone.
-        In the other modes, and for a message that was not received, it does nothing.
+        In CLIENT mode this call acknowledges all messages that the session delivered. In the individual modes it
+        acknowledges this message alone. In the other modes, and for a message that was not received, it does nothing.
 
         Returns:
-            ``None``, or an awaitable in ``pyjmsack.aio``.
+            ``None``. For a message that ``pyjmsack.aio`` received, an awaitable.
 
         Raises:
             IllegalStateException: the session is closed.
@@ -111,6 +112,9 @@ class Message(Headers, TypedProperties):
     def accept(self) -> Any:
         """Tell the broker that this one message was processed.
 
+        Returns:
+            ``None``. For a message that ``pyjmsack.aio`` received, an awaitable.
+
         Raises:
             IllegalStateException: the session's mode has no outcome for one message (S38).
         """
@@ -119,13 +123,19 @@ class Message(Headers, TypedProperties):
     def release(self) -> Any:
         """Give this one message back to the broker. The delivery is not counted.
 
+        Returns:
+            ``None``. For a message that ``pyjmsack.aio`` received, an awaitable.
+
         Raises:
             IllegalStateException: the session's mode has no outcome for one message (S38).
         """
         return self._settle(Outcome.RELEASED)
 
     def reject(self) -> Any:
-        """Tell the broker that this one message cannot be processed. The broker makes it a dead letter.
+        """Tell the broker that this one message cannot be processed. The broker makes the message a dead letter.
+
+        Returns:
+            ``None``. For a message that ``pyjmsack.aio`` received, an awaitable.
 
         Raises:
             IllegalStateException: the session's mode has no outcome for one message (S38).
@@ -137,11 +147,15 @@ class Message(Headers, TypedProperties):
 
         Args:
             delivery_failed: whether this delivery is counted.
-            undeliverable_here: whether this consumer does not get the message again. This needs ``delivery_failed``.
+            undeliverable_here: whether this consumer does not get the message again. If this is true,
+                ``delivery_failed`` must be true.
+
+        Returns:
+            ``None``. For a message that ``pyjmsack.aio`` received, an awaitable.
 
         Raises:
-            UnsupportedFeatureException: ``undeliverable_here`` without ``delivery_failed``; or this broker would
-                replace the outcome by another one (S119).
+            UnsupportedFeatureException: ``undeliverable_here`` is true and ``delivery_failed`` is not, or this broker
+                would replace the outcome by another one (S119).
             IllegalStateException: the session's mode has no outcome for one message (S38).
         """
         if delivery_failed:
@@ -149,10 +163,10 @@ class Message(Headers, TypedProperties):
             return self._settle(failed)
         if undeliverable_here:
             raise UnsupportedFeatureException(
-                "modify(delivery_failed=False, undeliverable_here=True) has no JMS_AMQP_ACK_TYPE; use"
-                " modify(undeliverable_here=True), which counts the delivery, or release()"
+                "modify(delivery_failed=False, undeliverable_here=True): JMS_AMQP_ACK_TYPE has no value for this"
+                " outcome; use modify(undeliverable_here=True), which counts the delivery, or release()"
             )
-        # an outcome "modified" with neither flag is the same as released (AMQP 1.0 3.4.5)
+        # the outcome "modified" without a flag is the same as "released" (AMQP 1.0, section 3.4.5)
         return self._settle(Outcome.RELEASED)
 
     def _settle(self, outcome: Outcome) -> Any:

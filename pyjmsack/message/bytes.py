@@ -1,4 +1,4 @@
-"""``BytesMessage``: raw bytes, written and read as a stream of Java primitives."""
+"""``BytesMessage``: a body of raw bytes, which can be written and read as a stream of Java primitives."""
 
 from __future__ import annotations
 
@@ -36,18 +36,20 @@ _DOUBLE = Struct(">d")
 class BytesMessage(Message):
     """A message with bytes (S171).
 
-    A new message is write-only: the ``write_`` methods append. ``reset()`` makes the message read-only and puts the
-    cursor at the start. Sending and receiving do the same. ``clear_body()`` makes the message empty and write-only
-    again. ``data`` is the whole body in either state. Numbers are big-endian.
+    A new message is write-only, and its ``write_`` methods append bytes. ``reset()`` makes the message read-only and
+    puts the cursor at the start. A sent message and a received message are also read-only. ``clear_body()`` makes the
+    message empty and write-only again. ``data`` is the whole body, in both states. Numbers are big-endian.
+
+    A failed read leaves the cursor where it was.
 
     Args:
         data: the first bytes of the body.
 
     Raises:
-        MessageFormatException: ``data`` is not bytes-like.
-        MessageNotReadableException: (``read_`` methods) the message is write-only.
-        MessageEOFException: (``read_`` methods) the body ends before the value; the cursor stays where it was.
-        MessageNotWriteableException: (``write_`` methods) the message is read-only.
+        MessageFormatException: ``data`` is not ``bytes``, a ``bytearray`` or a ``memoryview``.
+        MessageNotReadableException: a ``read_`` method was called, and the message is write-only.
+        MessageEOFException: a ``read_`` method was called, and the body ends before the value.
+        MessageNotWriteableException: a ``write_`` method was called, and the message is read-only.
     """
 
     __slots__ = ("_away", "_buffer", "_position")
@@ -60,11 +62,17 @@ class BytesMessage(Message):
         self._buffer: bytearray | None = None
         self._position: int = 0
         self._away: Callable[[Callable[[], int]], Any] | None = None
-        """How the face that received the message lets work take its time; ``None``: on the spot."""
+        """Runs a function that may take long, in the way of the face that received the message. If this is ``None``,
+        the calling thread runs the function."""
 
     @property
     def data(self) -> bytes:
-        """The whole body, wherever the cursor is. Setting it replaces the body."""
+        """The whole body. The position of the cursor does not matter. A new value replaces the whole body.
+
+        Raises (on setting):
+            MessageFormatException: the value is not bytes.
+            MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
+        """
         self._flush()
         return self._body
 
@@ -76,12 +84,12 @@ class BytesMessage(Message):
 
     @property
     def body(self) -> bytes:
-        """The same as ``data``."""
+        """The whole body, as in ``data``."""
         return self.data
 
     @property
     def body_length(self) -> int:
-        """Number of bytes in the body."""
+        """The number of bytes in the body."""
         return len(self._body if self._buffer is None else self._buffer)
 
     def reset(self) -> None:
@@ -91,16 +99,17 @@ class BytesMessage(Message):
         self._position = 0
 
     def save_to(self, target: os.PathLike[Any] | IO[bytes]) -> Any:
-        """Write the whole body to a file (S168). The message may have been acknowledged before, and its connection may
-        be closed.
+        """Write the whole body to a file (S168). The call works even if the message was acknowledged, or its connection
+        was closed.
 
         Args:
-            target: a ``pathlib.Path``, or a binary file that is open for writing. The file at a path appears, and
-                replaces another one, when all of the body is written. A failure leaves nothing at the path.
+            target: a ``pathlib.Path``, or a binary file that is open for writing. If it is a path, the new file appears
+                there when the whole body is written, and replaces an older file. If the write fails, the older file
+                stays as it was.
 
         Returns:
             The number of bytes. For a message that ``pyjmsack.aio`` received, an awaitable of this number, because a
-            thread writes.
+            thread writes the file.
 
         Raises:
             MessageFormatException: ``target`` is neither a path nor a binary file.
@@ -111,13 +120,13 @@ class BytesMessage(Message):
         return work() if self._away is None else self._away(work)
 
     def chunks(self) -> Chunks:
-        """Return the body in pieces of at most 256 KiB, to iterate over with ``for``, or with ``async for`` (S168).
-        Meanwhile a large body over AMQP is read from its temporary file, and not loaded into memory.
+        """Return the body in pieces of at most 256 KiB, for ``for`` or ``async for`` (S168). A body that is in a
+        temporary file is read piece by piece, and the whole body is not loaded into memory.
         """
         return Chunks(self._content(), self._away)
 
     def _content(self) -> Any:
-        """Return the body, or the source that it is read from."""
+        """Return the bytes of the body, or the source from which the body is read."""
         if self._buffer is not None:
             self._flush()
         return self._body
@@ -141,7 +150,7 @@ class BytesMessage(Message):
         self._buffer += data
 
     def _pack(self, form: Struct, name: str, value: Any) -> None:
-        if isinstance(value, bool):  # struct takes it for a number
+        if isinstance(value, bool):  # struct would take a bool for a number
             raise MessageFormatException(f"write_{name}: expected a Java {name}, not {value!r}")
         try:
             self._append(form.pack(value))
@@ -150,15 +159,15 @@ class BytesMessage(Message):
 
     def _check_readable(self) -> None:
         if not self._body_readonly:
-            raise MessageNotReadableException("the body is write-only until reset()")
+            raise MessageNotReadableException("the body is write-only; reset() makes it readable")
 
     def _advance(self, size: int) -> int:
-        """Return the cursor and move it by ``size`` bytes."""
+        """Move the cursor by ``size`` bytes, and return its position before the move."""
         self._check_readable()
         start = self._position
         if start + size > len(self._body):
             left = len(self._body) - start
-            raise MessageEOFException(f"expected {size} bytes at position {start}, but the body has {left} more")
+            raise MessageEOFException(f"expected {size} bytes at position {start}, but only {left} bytes are left")
         self._position = start + size
         return start
 
@@ -167,7 +176,7 @@ class BytesMessage(Message):
         return form.unpack_from(self._body, start)[0]
 
     def read_boolean(self) -> bool:
-        """Read one byte as a boolean. Each value but 0 is true.
+        """Read one byte as a boolean. The byte 0 is ``False``, and each other byte is ``True``.
 
         Raises:
             MessageEOFException: the body ends before the value. The cursor stays where it was.
@@ -176,7 +185,7 @@ class BytesMessage(Message):
         return self._unpack(_BOOLEAN)
 
     def read_byte(self) -> int:
-        """Read a number of 8 bits, signed.
+        """Read a signed number of 8 bits.
 
         Raises:
             MessageEOFException: the body ends before the value. The cursor stays where it was.
@@ -185,7 +194,7 @@ class BytesMessage(Message):
         return self._unpack(_BYTE)
 
     def read_unsigned_byte(self) -> int:
-        """Read a number of 8 bits, unsigned.
+        """Read an unsigned number of 8 bits.
 
         Raises:
             MessageEOFException: the body ends before the value. The cursor stays where it was.
@@ -194,7 +203,7 @@ class BytesMessage(Message):
         return self._unpack(_UNSIGNED_BYTE)
 
     def read_short(self) -> int:
-        """Read a number of 16 bits, signed.
+        """Read a signed number of 16 bits.
 
         Raises:
             MessageEOFException: the body ends before the value. The cursor stays where it was.
@@ -203,7 +212,7 @@ class BytesMessage(Message):
         return self._unpack(_SHORT)
 
     def read_unsigned_short(self) -> int:
-        """Read a number of 16 bits, unsigned.
+        """Read an unsigned number of 16 bits.
 
         Raises:
             MessageEOFException: the body ends before the value. The cursor stays where it was.
@@ -221,7 +230,7 @@ class BytesMessage(Message):
         return Char(chr(self._unpack(_UNSIGNED_SHORT)))
 
     def read_int(self) -> int:
-        """Read a number of 32 bits, signed.
+        """Read a signed number of 32 bits.
 
         Raises:
             MessageEOFException: the body ends before the value. The cursor stays where it was.
@@ -230,7 +239,7 @@ class BytesMessage(Message):
         return self._unpack(_INT)
 
     def read_long(self) -> int:
-        """Read a number of 64 bits, signed.
+        """Read a signed number of 64 bits.
 
         Raises:
             MessageEOFException: the body ends before the value. The cursor stays where it was.
@@ -257,7 +266,7 @@ class BytesMessage(Message):
         return self._unpack(_DOUBLE)
 
     def read_utf(self) -> str:
-        """Read a text that Java's ``writeUTF`` wrote: two bytes with the length, then modified UTF-8.
+        """Read a text that Java's ``writeUTF`` wrote: two bytes with the length, and then the text in modified UTF-8.
 
         Raises:
             MessageFormatException: the bytes are not valid modified UTF-8. The cursor stays where it was.
@@ -277,10 +286,10 @@ class BytesMessage(Message):
         """Read up to ``length`` bytes.
 
         Args:
-            length: the most bytes to read, at least 0; ``None`` = the rest of the body.
+            length: the largest number of bytes to read, at least 0. ``None`` reads the rest of the body.
 
         Returns:
-            The bytes; ``b""`` at the end of the body, where JMS returns -1.
+            The bytes. ``b""`` at the end of the body, where JMS returns -1.
 
         Raises:
             MessageFormatException: ``length`` is negative.
@@ -295,13 +304,13 @@ class BytesMessage(Message):
         return self._body[start : start + size]
 
     def write_boolean(self, value: bool) -> None:
-        """Append one byte, 1 or 0.
+        """Append a boolean as one byte, which is 1 for ``True`` and 0 for ``False``.
 
         Args:
             value: ``True`` or ``False``.
 
         Raises:
-            MessageFormatException: the value is no ``bool``.
+            MessageFormatException: the value is not a ``bool``.
             MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
         """
         if not isinstance(value, bool):
@@ -309,10 +318,10 @@ class BytesMessage(Message):
         self._append(b"\x01" if value else b"\x00")
 
     def write_byte(self, value: int) -> None:
-        """Append a number of 8 bits, signed.
+        """Append a signed number of 8 bits.
 
         Args:
-            value: -128 to 127.
+            value: a whole number from -128 to 127.
 
         Raises:
             MessageFormatException: the value is not a whole number, or does not fit.
@@ -321,10 +330,10 @@ class BytesMessage(Message):
         self._pack(_BYTE, "byte", value)
 
     def write_unsigned_byte(self, value: int) -> None:
-        """Append a number of 8 bits, unsigned.
+        """Append an unsigned number of 8 bits.
 
         Args:
-            value: 0 to 255.
+            value: a whole number from 0 to 255.
 
         Raises:
             MessageFormatException: the value is not a whole number, or does not fit.
@@ -333,10 +342,10 @@ class BytesMessage(Message):
         self._pack(_UNSIGNED_BYTE, "unsigned_byte", value)
 
     def write_short(self, value: int) -> None:
-        """Append a number of 16 bits, signed.
+        """Append a signed number of 16 bits.
 
         Args:
-            value: -32,768 to 32,767.
+            value: a whole number from -32,768 to 32,767.
 
         Raises:
             MessageFormatException: the value is not a whole number, or does not fit.
@@ -345,10 +354,10 @@ class BytesMessage(Message):
         self._pack(_SHORT, "short", value)
 
     def write_unsigned_short(self, value: int) -> None:
-        """Append a number of 16 bits, unsigned.
+        """Append an unsigned number of 16 bits.
 
         Args:
-            value: 0 to 65,535.
+            value: a whole number from 0 to 65,535.
 
         Raises:
             MessageFormatException: the value is not a whole number, or does not fit.
@@ -363,7 +372,7 @@ class BytesMessage(Message):
             value: a ``str`` of one character up to U+FFFF.
 
         Raises:
-            MessageFormatException: the value is not such a text.
+            MessageFormatException: the value is not one character up to U+FFFF.
             MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
         """
         if not isinstance(value, str):
@@ -371,10 +380,10 @@ class BytesMessage(Message):
         self._append(_UNSIGNED_SHORT.pack(ord(Char(value))))
 
     def write_int(self, value: int) -> None:
-        """Append a number of 32 bits, signed.
+        """Append a signed number of 32 bits.
 
         Args:
-            value: -2,147,483,648 to 2,147,483,647.
+            value: a whole number from -2,147,483,648 to 2,147,483,647.
 
         Raises:
             MessageFormatException: the value is not a whole number, or does not fit.
@@ -383,10 +392,10 @@ class BytesMessage(Message):
         self._pack(_INT, "int", value)
 
     def write_long(self, value: int) -> None:
-        """Append a number of 64 bits, signed.
+        """Append a signed number of 64 bits.
 
         Args:
-            value: -2**63 to 2**63 - 1.
+            value: a whole number from -2**63 to 2**63 - 1.
 
         Raises:
             MessageFormatException: the value is not a whole number, or does not fit.
@@ -398,7 +407,7 @@ class BytesMessage(Message):
         """Append an IEEE 754 number of 32 bits.
 
         Args:
-            value: a number; it is rounded to 32 bits.
+            value: a number, which is rounded to 32 bits.
 
         Raises:
             MessageFormatException: the value is not a number, or is too large.
@@ -419,13 +428,13 @@ class BytesMessage(Message):
         self._pack(_DOUBLE, "double", value)
 
     def write_utf(self, value: str) -> None:
-        """Append a text as Java's ``writeUTF`` does: two bytes with the length, then modified UTF-8.
+        """Append a text as Java's ``writeUTF`` does: two bytes with the length, and then the text in modified UTF-8.
 
         Args:
-            value: the text, at most 65,535 bytes of modified UTF-8.
+            value: the text. It may have at most 65,535 bytes in modified UTF-8.
 
         Raises:
-            MessageFormatException: the value is no ``str``, or too long.
+            MessageFormatException: the value is not a ``str``, or is too long.
             MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
         """
         data = encode_utf(value)
@@ -436,10 +445,10 @@ class BytesMessage(Message):
         self._append(_UNSIGNED_SHORT.pack(len(data)) + data)
 
     def write_bytes(self, value: bytes | bytearray | memoryview) -> None:
-        """Append bytes unchanged, without a length before them.
+        """Append bytes as they are. No length is written before the bytes.
 
         Args:
-            value: bytes of any kind.
+            value: the bytes.
 
         Raises:
             MessageFormatException: the value is not bytes.
@@ -448,15 +457,16 @@ class BytesMessage(Message):
         self._append(_as_bytes(value))
 
     def write_object(self, value: Any) -> None:
-        """Append a value by its type, with the ``write_`` method of that type; ``str`` with ``write_utf``.
+        """Append a value with the ``write_`` method for its type. A ``str`` is written with ``write_utf``.
 
-        A bare ``int`` is an int if 32 bits hold it, otherwise a long. A bare ``float`` is a double.
+        An ``int`` becomes an int of Java if it fits in 32 bits, and otherwise a long. A ``float`` becomes a double. A
+        wrapper keeps its own type.
 
         Args:
             value: a ``bool``, ``int``, ``float``, ``str``, ``bytes`` or a wrapper such as ``Short`` or ``Char``.
 
         Raises:
-            MessageFormatException: no ``write_`` method takes the type.
+            MessageFormatException: no ``write_`` method takes a value of this type.
             MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
         """
         if isinstance(value, Char):

@@ -1,4 +1,4 @@
-"""Turns an object into the bytes of a message and back, by the codec that is registered for a content type (S175)."""
+"""Turns an object into the bytes of a message and back, with the codec that is registered for a content type (S175)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["JAVA_SERIALIZED", "JsonCodec", "ObjectCodec", "SerializedObject", "k
 JAVA_SERIALIZED = "application/x-java-serialized-object"
 
 MAX_BYTES = 1 << 24
-"""Largest serialised object that is decoded, unless its codec was registered with another limit."""
+"""The largest serialised object that is decoded, in bytes. A codec can be registered with another limit."""
 
 
 class ObjectCodec(Protocol):
@@ -25,26 +25,26 @@ class ObjectCodec(Protocol):
             obj: the object that a program gave to an object message.
 
         Raises:
-            Exception: this codec cannot write the object. It may be any exception.
+            Exception: this codec cannot write the object. The codec may raise any exception.
         """
         ...
 
     def decode(self, data: bytes) -> Any:
-        """Return the object. Do not trust the bytes, because anybody who may send to the queue can choose them.
+        """Return the object. Do not trust the bytes, because each program that may send to the queue can choose them.
 
         Args:
-            data: the body of a message, at most ``max_bytes`` of :func:`register_object_codec`.
+            data: the body of a message. It has at most ``max_bytes`` bytes (see :func:`register_object_codec`).
         """
         ...
 
 
 class SerializedObject(bytes):
-    """An object in its serialised form. ``ObjectMessage.object`` is such an object if no codec is registered, so that
-    the program can keep the bytes and send them on.
+    """An object in its serialised form. ``ObjectMessage.object`` is a ``SerializedObject`` if no codec is registered
+    for the content type, so that the program can keep the bytes and send them again.
 
     Args:
         data: the bytes.
-        content_type: the format of the bytes; Java's serialisation by default.
+        content_type: the format of the bytes. The default is Java's serialisation.
     """
 
     content_type: str
@@ -59,8 +59,9 @@ class SerializedObject(bytes):
 
 
 class JsonCodec:
-    """JSON in UTF-8: numbers, strings, lists, and dicts whose keys are strings, without the types of Java. It is
-    registered for ``application/json``.
+    """The codec for JSON in UTF-8, which is registered for ``application/json``.
+
+    JSON has numbers, strings, lists, and dicts whose keys are strings. JSON does not keep the types of Java.
     """
 
     def encode(self, obj: Any) -> bytes:
@@ -70,8 +71,8 @@ class JsonCodec:
             obj: ``None``, ``bool``, numbers, text, and lists and dicts of these. The keys of a dict become text.
 
         Raises:
-            TypeError, ValueError: the object has another type, is infinite or not a number. The message makes this a
-                ``MessageFormatException``.
+            TypeError: a part of the object has another type. The message raises ``MessageFormatException`` instead.
+            ValueError: a number is infinite or NaN. The message raises ``MessageFormatException`` instead.
         """
         return json.dumps(obj, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
@@ -82,7 +83,7 @@ class JsonCodec:
             data: JSON in UTF-8, UTF-16 or UTF-32.
 
         Raises:
-            ValueError: ``data`` is no JSON. The message makes this a ``MessageFormatException``.
+            ValueError: ``data`` is not JSON. The message raises ``MessageFormatException`` instead.
         """
         return json.loads(data)
 
@@ -96,27 +97,27 @@ _codecs: dict[str, _Known] = {}
 
 
 def plain_type(content_type: str) -> str:
-    """Return a content type without parameters, in lower case."""
+    """Return a content type in lower case, without its parameters."""
     return content_type.partition(";")[0].strip().lower()
 
 
 def register_object_codec(content_type: str, codec: ObjectCodec, *, max_bytes: int = MAX_BYTES) -> None:
     """Let ``codec`` read and write the bodies of object messages of a content type, in the whole process.
 
-    JSON (``application/json``) is registered. Java's serialisation and pickle have no codec on purpose, because reading
-    them runs code that the sender chose.
+    A codec for JSON (``application/json``) is registered already. There is no codec for Java's serialisation or for
+    pickle, because reading these formats runs code that the sender chose.
 
     >>> register_object_codec("application/cbor", CborCodec())  # doctest: +SKIP
 
     Args:
-        content_type: such as ``application/cbor``. Parameters and case do not matter.
+        content_type: the content type, such as ``application/cbor``. Parameters and letter case do not matter.
         codec: an object with the methods of :class:`ObjectCodec`. It replaces the codec that was registered before.
-        max_bytes: the largest body that the codec gets, 16 MiB by default. Reading a larger one raises
-            ``MessageFormatException``.
+        max_bytes: the size of the largest body that the codec gets, in bytes. The default is 16 MiB. Reading a larger
+            body raises ``MessageFormatException``.
 
     Raises:
-        ValueError: ``content_type`` is not of the form type/subtype, or the limit is not positive.
-        TypeError: the codec lacks ``encode`` or ``decode``.
+        ValueError: ``content_type`` does not have the form type/subtype, or ``max_bytes`` is not positive.
+        TypeError: the codec has no method ``encode`` or no method ``decode``.
     """
     name = plain_type(content_type)
     if "/" not in name:
@@ -129,7 +130,7 @@ def register_object_codec(content_type: str, codec: ObjectCodec, *, max_bytes: i
 
 
 def known_codec(content_type: str) -> bool:
-    """Whether a codec is registered for a content type."""
+    """Return whether a codec is registered for a content type."""
     return plain_type(content_type) in _codecs
 
 
@@ -137,13 +138,13 @@ def serialize(obj: Any, content_type: str) -> SerializedObject:
     """Return ``obj`` as the bytes of a content type.
 
     Raises:
-        MessageFormatException: no codec is registered for the type, or the codec cannot write this object.
+        MessageFormatException: no codec is registered for the content type, or the codec cannot write this object.
     """
     known = _codecs.get(plain_type(content_type))
     if known is None:
         raise MessageFormatException(
-            f"no codec for {content_type!r}; expected one of {', '.join(sorted(_codecs))}, "
-            "or a codec of your own by register_object_codec()"
+            f"no codec is registered for {content_type!r}; expected one of {', '.join(sorted(_codecs))}, "
+            "or a codec that you add with register_object_codec()"
         )
     try:
         return SerializedObject(known.codec.encode(obj), content_type)
@@ -152,7 +153,7 @@ def serialize(obj: Any, content_type: str) -> SerializedObject:
 
 
 def deserialize(form: SerializedObject) -> Any:
-    """Return the object, or the serialised form itself if no codec is registered.
+    """Return the object. Return the serialised form itself if no codec is registered for its content type.
 
     Raises:
         MessageFormatException: the object is too large, or the codec cannot read it.

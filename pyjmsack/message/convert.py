@@ -1,4 +1,4 @@
-"""The names and values that JMS allows for properties, and the conversions between types (S160-S162)."""
+"""Checks the names and values that JMS allows for properties, and converts values to other types (S160-S162)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ READABLE_AS = {
     "double": frozenset(("float", "double", "string")),
     "string": frozenset(("boolean", "byte", "short", "int", "long", "float", "double", "string")),
 }
-"""Wanted type -> the stored types it may be read from (S162, and JMS 2.0 table 3-4)."""
+"""For each type that a caller may want, the stored types that can be read as this type (S162, and JMS 2.0 table 3-4).
+"""
 
 _KINDS: dict[type, str] = {
     bool: "boolean",
@@ -41,7 +42,8 @@ _KINDS: dict[type, str] = {
 _SIZED: dict[str, type[Byte | Short | Int | Long]] = {"byte": Byte, "short": Short, "int": Int, "long": Long}
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?(NaN|Infinity|([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
-"""One text has one way to match, because a sender chooses the text: with two, a wrong one of 16 KB took 20 s."""
+"""The pattern of a number with a fraction. A text can match in only one way, because a sender chooses the text. With
+two ways to match, a wrong text of 16 KB took 20 s."""
 _FLOAT = Struct(">f")
 
 
@@ -49,9 +51,9 @@ def check_name(name: object, strict: bool) -> str:
     """Return ``name`` if a property may have this name (S160).
 
     Args:
-        name: the name given by the caller.
-        strict: also require a Java identifier that is not a reserved word of selectors. The empty name and ``None`` are
-            always refused.
+        name: the name that the caller gave.
+        strict: whether the name must be a Java identifier, and not a reserved word of selectors. The empty name and
+            ``None`` are always refused.
 
     Raises:
         MessageFormatException: the name is not allowed.
@@ -60,8 +62,8 @@ def check_name(name: object, strict: bool) -> str:
         raise MessageFormatException(f"property name {name!r}: expected a non-empty string")
     if strict and not name.replace("$", "_").isidentifier():
         raise MessageFormatException(
-            f"property name {name!r}: expected a Java identifier (letters, digits, '_' and '$', no digit first), "
-            "unless the URL says jms.validatePropertyNames=false"
+            f"property name {name!r}: expected a Java identifier (letters, digits, '_' and '$', no digit first); "
+            "jms.validatePropertyNames=false in the URL allows other names"
         )
     if strict and name in RESERVED_WORDS:
         raise MessageFormatException(
@@ -71,15 +73,16 @@ def check_name(name: object, strict: bool) -> str:
 
 
 def check_value(name: object, value: Any, noun: str = "property") -> Any:
-    """Return ``value`` as a property keeps it (S161): ``Char`` as ``str``, foreign number types as Python's own.
+    """Return ``value`` as a property keeps it (S161). A ``Char`` becomes a ``str``. A value of an unknown subclass of
+    ``str``, ``int`` or ``float`` becomes a plain value.
 
     Args:
-        name: name of the property or field, for the error text.
+        name: the name of the property or field, for the error text.
         value: the value that the caller gave.
-        noun: the word for the thing with this name, for the error text.
+        noun: the word "property" or "field", for the error text.
 
     Raises:
-        MessageFormatException: the type is not one of JMS, or the number does not fit.
+        MessageFormatException: JMS does not allow the type, or the number does not fit.
     """
     kind = type(value)
     if kind is str or kind is bool or value is None:
@@ -105,7 +108,7 @@ def _fit_64_bits(name: object, value: int, noun: str) -> int:
 
 
 def _round_single(name: object, value: float, noun: str) -> Float:
-    """Return the number rounded to 32 bits, so that sender and receiver read the same number."""
+    """Return the number, rounded to 32 bits, so that the sender and the receiver read the same number."""
     try:
         return Float(_FLOAT.unpack(_FLOAT.pack(value))[0])
     except OverflowError as error:
@@ -113,9 +116,9 @@ def _round_single(name: object, value: float, noun: str) -> Float:
 
 
 def kind_of(value: Any) -> str:
-    """Return the JMS name of a stored value's type.
+    """Return the JMS name of the type of a stored value.
 
-    A bare ``int`` is ``int`` if it fits in 32 bits, otherwise ``long``.
+    The type of a plain ``int`` is ``int`` if the number fits in 32 bits, and otherwise ``long``.
     """
     known = _KINDS.get(type(value))
     if known is not None:
@@ -126,7 +129,7 @@ def kind_of(value: Any) -> str:
 
 
 def sized(name: object, kind: str, value: Any, noun: str = "property") -> Any:
-    """Return ``value`` as the Java type ``kind``, as the setters ``set_byte_property`` ... ``set_double_property`` do.
+    """Return ``value`` as the Java type ``kind``, for setters such as ``set_byte_property``.
 
     Raises:
         MessageFormatException: ``value`` has another Python type, or does not fit.
@@ -143,24 +146,25 @@ def sized(name: object, kind: str, value: Any, noun: str = "property") -> Any:
 
 
 def convert(name: object, value: Any, wanted: str) -> Any:
-    """Read ``value`` as the type ``wanted`` by the table of S162.
+    """Read ``value`` as the type ``wanted``, if the table of S162 allows this conversion.
 
     Args:
-        name: name of the property or field, for the error text.
-        value: the stored value; ``None`` stands for a missing one.
+        name: the name of the property or field, for the error text.
+        value: the stored value. ``None`` stands for a missing value.
         wanted: a key of ``READABLE_AS``.
 
     Returns:
-        A plain ``bool``, ``int``, ``float`` or ``str``; ``None`` only for a missing string.
+        A plain ``bool``, ``int``, ``float`` or ``str``. ``None`` only if ``value`` is ``None`` and ``wanted`` is
+        ``string``.
 
     Raises:
-        MessageFormatException: the table does not have this conversion, or the string is not a number of this type.
+        MessageFormatException: the table does not allow this conversion, or the string is not a number of this type.
     """
     if value is None:
         return _convert_none(name, wanted)
     kind = kind_of(value)
     if kind not in READABLE_AS[wanted]:
-        raise MessageFormatException(f"{name!r} is a {kind}; JMS does not allow a read as {wanted}")
+        raise MessageFormatException(f"{name!r} has the type {kind}; JMS does not allow reading this type as {wanted}")
     if kind == "string":
         return _PARSERS[wanted](name, value)
     if wanted == "string":
@@ -189,7 +193,7 @@ def _to_text(kind: str, value: Any) -> str:
 
 
 def _shortest_single(value: float) -> str:
-    """Return this 32 bit number with as few digits as Java writes: 0.1, not 0.10000000149011612."""
+    """Return a number of 32 bits as text, with as few digits as Java writes: 0.1, not 0.10000000149011612."""
     wire = _FLOAT.pack(value)
     for digits in range(1, 9):
         text = repr(float(f"{value:.{digits}g}"))
@@ -199,7 +203,7 @@ def _shortest_single(value: float) -> str:
 
 
 def _no_number(name: object, text: str, wanted: str) -> NoReturn:
-    raise MessageFormatException(f"{name!r} is {text!r}; expected the text of a {wanted}")
+    raise MessageFormatException(f"{name!r} is the text {text!r}; expected a text that is a number of type {wanted}")
 
 
 def _parse_whole(wanted: str) -> Callable[[object, str], int]:
@@ -217,7 +221,7 @@ def _parse_double(name: object, text: str, wanted: str = "double") -> float:
     trimmed = text.strip()
     if not _REAL.fullmatch(trimmed):
         _no_number(name, text, wanted)
-    # Java's type suffix is legal; "Infinity" ends in no suffix letter
+    # Java allows a letter for the type at the end; "Infinity" and "NaN" do not end in such a letter
     return float(trimmed.rstrip("fFdD"))
 
 

@@ -16,10 +16,13 @@ __all__ = ["to_message"]
 
 
 def to_message(obj: Any) -> Message:
-    """Return ``obj`` as a message: itself, or a new text, bytes, map (mapping) or stream (list, tuple) message.
+    """Return ``obj`` as a message.
+
+    A message is returned as it is. A ``str`` becomes a text message, bytes become a bytes message, a mapping becomes a
+    map message, and a list or a tuple becomes a stream message.
 
     Raises:
-        MessageFormatException: ``None`` (S69), or no message class takes the type or the content.
+        MessageFormatException: ``obj`` is ``None`` (S69), or no message class takes its type or its content.
     """
     if isinstance(obj, Message):
         return obj
@@ -32,6 +35,6 @@ def to_message(obj: Any) -> Message:
     if isinstance(obj, (list, tuple)):
         return StreamMessage(obj)
     raise MessageFormatException(
-        f"send: expected a Message, str, bytes, mapping or list, not {type(obj).__name__};"
-        " create_object_message() takes other plain values"
+        f"send: expected a Message, str, bytes, mapping, list or tuple, not {type(obj).__name__};"
+        " for another plain value call create_object_message()"
     )

@@ -1,4 +1,4 @@
-"""The values that JMS allows in a map or stream body, and the conversions between types (S172, S173)."""
+"""Checks the values that JMS allows in a map or stream body, and converts them to other types (S172, S173)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def check_field(name: object, value: Any) -> Any:
     """Return ``value`` as a map or stream keeps it (S172). Bytes are copied.
 
     Args:
-        name: name or position of the field, for the error text.
+        name: the name or the position of the field, for the error text.
         value: the value that the caller gave.
 
     Raises:
-        MessageFormatException: the type is not one of JMS, or the number does not fit.
+        MessageFormatException: JMS does not allow the type, or the number does not fit.
     """
     if type(value) is Char:
         return value
@@ -29,7 +29,7 @@ def check_field(name: object, value: Any) -> Any:
 
 
 def sized_field(name: object, kind: str, value: Any) -> Any:
-    """Return ``value`` as the Java type ``kind``, as ``set_byte`` or ``write_byte`` do.
+    """Return ``value`` as the Java type ``kind``, for methods such as ``set_byte`` and ``write_byte``.
 
     Raises:
         MessageFormatException: ``value`` has another Python type, or does not fit.
@@ -44,19 +44,21 @@ def sized_field(name: object, kind: str, value: Any) -> Any:
 
 
 def convert_field(name: object, value: Any, wanted: str) -> Any:
-    """Read ``value`` as the type ``wanted`` by the table of S173: the table of the properties, with char and bytes.
+    """Read ``value`` as the type ``wanted``, if the table of S173 allows this conversion. The table has the conversions
+    of properties, and also char and bytes.
 
     Args:
-        name: name or position of the field, for the error text.
-        value: the stored value; ``None`` stands for a missing one.
+        name: the name or the position of the field, for the error text.
+        value: the stored value. ``None`` stands for a missing value.
         wanted: ``boolean``, ``byte``, ``short``, ``char``, ``int``, ``long``, ``float``, ``double``, ``string`` or
             ``bytes``.
 
     Returns:
-        A plain ``bool``, ``int``, ``float``, ``str`` or ``bytes``, or a ``Char``; ``None`` only for bytes or a string.
+        A plain ``bool``, ``int``, ``float``, ``str`` or ``bytes``, or a ``Char``. ``None`` only if ``value`` is
+        ``None`` and ``wanted`` is ``string`` or ``bytes``.
 
     Raises:
-        MessageFormatException: the table does not have this conversion, or the string is not a number of this type.
+        MessageFormatException: the table does not allow this conversion, or the string is not a number of this type.
     """
     is_char = type(value) is Char
     if wanted == "char":
@@ -74,6 +76,6 @@ def convert_field(name: object, value: Any, wanted: str) -> Any:
 
 def _refusal(name: object, value: Any, wanted: str) -> MessageFormatException:
     if value is None:
-        return MessageFormatException(f"{name!r} is not set or None; expected something that can be read as {wanted}")
+        return MessageFormatException(f"{name!r} is missing or None; expected a value that can be read as {wanted}")
     kind = "char" if type(value) is Char else kind_of(value)
-    return MessageFormatException(f"{name!r} is a {kind}; JMS does not allow a read as {wanted}")
+    return MessageFormatException(f"{name!r} has the type {kind}; JMS does not allow reading this type as {wanted}")

@@ -33,25 +33,27 @@ RECEIVED_DEFAULTS: dict[str, Any] = {
     "_part": None,
     "_position": 0,
 }
-"""The value of an empty slot of a received message, if the wire has no word for it.
+"""The values of the slots that a received message does not fill from the bytes of the wire.
 
 The last four slots belong to ``BytesMessage`` and ``StreamMessage``.
 """
 
 
 class LazyContent(Protocol):
-    """The source of the headers and properties of a received message. It is read at first access only."""
+    """The source of the headers and properties of a received message. A value is decoded when the caller reads it for
+    the first time."""
 
     def load_header(self, slot: str) -> Any:
-        """Return the value for one header slot of ``Headers``, such as ``_message_id``."""
+        """Return the value for one slot of ``Headers``, such as ``_message_id``."""
         ...
 
     def load_headers(self, message: Headers) -> None:
-        """Fill all these slots of a message at once."""
+        """Fill all header slots of a message at once."""
         ...
 
     def load_properties(self) -> dict[str, Any]:
-        """Return the application properties as a fresh dict; illegal names stay readable (S160)."""
+        """Return the application properties in a new dict. Properties with names that are not allowed stay readable
+        (S160)."""
         ...
 
 
@@ -62,7 +64,8 @@ class Acknowledger(Protocol):
     """Whether the session's mode lets one message have its own outcome (S34, S38)."""
 
     def acknowledge(self, message: Message) -> Any:
-        """Acknowledge by the rules of the session's mode. ``message._ack_type`` is checked and obeyed (S38)."""
+        """Acknowledge by the rules of the session's mode. The outcome in ``message._ack_type`` is checked and sent
+        (S38)."""
         ...
 
     def settle(self, message: Message, outcome: Outcome) -> Any:
@@ -71,7 +74,7 @@ class Acknowledger(Protocol):
 
 
 class Headers:
-    """Header fields, kept as slots that the core and the codecs read and write directly. The codecs are
+    """The header fields of a message. The core and the codecs read and write the slots directly. The codecs are
     ``providers/amqp/encode.py`` and ``inbound.py``, and ``providers/stomp/encode.py`` and ``inbound.py``.
 
     ========================= ========================================== ============================ ==================
@@ -79,14 +82,14 @@ class Headers:
     ========================= ========================================== ============================ ==================
     ``_message_id``           ``str | None``, with ``ID:`` prefix (S159) message-id                   NATIVE_MESSAGE_ID
     ``_correlation_id``       ``str | None``                             correlation-id               correlation-id
-    ``_timestamp``            ``int`` ms since 1970, 0 = none            creation-time                timestamp
+    ``_timestamp``            ``int`` ms since 1970; 0: no time stamp    creation-time                timestamp
     ``_destination``          ``Destination | None``                     to, x-opt-jms-dest           destination
     ``_reply_to``             ``Destination | None``                     reply-to, x-opt-jms-reply-to reply-to
     ``_persistent``           ``bool``                                   header durable               persistent
     ``_priority``             ``int`` 0-9                                header priority              priority
     ``_type``                 ``str | None``, JMSType                    subject                      type
-    ``_expiration``           ``int`` ms since 1970, 0 = never           absolute-expiry-time         expires
-    ``_delivery_time``        ``int`` ms since 1970, 0 = at once         x-opt-delivery-time          AMQ_SCHEDULED_TIME
+    ``_expiration``           ``int`` ms since 1970; 0: no expiration    absolute-expiry-time         expires
+    ``_delivery_time``        ``int`` ms since 1970; 0: no delay         x-opt-delivery-time          AMQ_SCHEDULED_TIME
     ``_redelivery_count``     ``int``, deliveries before this one (S110) header delivery-count        redelivered
     ``_user_id``              ``str | None``, JMSXUserID                 user-id                      JMSXUserID
     ``_group_id``             ``str | None``, JMSXGroupID                group-id                     JMSXGroupID
@@ -95,17 +98,17 @@ class Headers:
     ``_amqp_ttl``             ``int | None`` ms, JMS_AMQP_TTL (S154)     header ttl
     ``_properties``           ``dict | None``, application properties
     ``_body``                 text, bytes or decoded value
-    ``_lazy``                 ``LazyContent | None``; not ``None`` = received
+    ``_lazy``                 ``LazyContent``; ``None`` if the message was not received
     ``_ack``, ``_ack_type``   ``Acknowledger | None`` and JMS_AMQP_ACK_TYPE
     ``_delivery``             the delivery of the provider, for ``_ack``
-    ``_locked``               read-only until its completion listener has run (S73)
-    ``_validate_names``       property names must be Java identifiers (S160)
-    ``_properties_readonly``  until ``clear_properties()`` (S163)
-    ``_body_readonly``        until ``clear_body()`` (S163)
+    ``_locked``               whether all is read-only until the completion listener was called (S73)
+    ``_validate_names``       whether property names must be Java identifiers (S160)
+    ``_properties_readonly``  whether the properties are read-only until ``clear_properties()`` (S163)
+    ``_body_readonly``        whether the body is read-only until ``clear_body()`` (S163)
     ========================= ========================================== ============================ ==================
 
-    A received message starts with empty slots. Reading one fills it, from the wire or with its default, so a slot that
-    was written first is never overwritten by a later load.
+    A received message starts with empty slots. The first read of a slot fills the slot, with the value from the wire or
+    with a default. A slot that was written before keeps its value, because only an empty slot is filled.
     """
 
     __slots__ = (
@@ -184,15 +187,15 @@ class Headers:
     def _load_headers(self) -> None:
         """Fill all slots of a received message at once, because filling them one by one costs five times as much.
 
-        Every setter reads ``_locked`` first. While ``_locked`` is empty, no slot was written, so nothing is
-        overwritten.
+        Every setter reads ``_locked`` first. So no slot was written while ``_locked`` is still empty, and this method
+        overwrites nothing.
         """
         if self._lazy is not None and _is_empty(self, "_locked"):
             self._locked = False
             self._amqp_ttl = None
             try:
                 self._lazy.load_headers(self)
-            except MessageFormatException:  # a read of the slot that cannot be decoded raises the error
+            except MessageFormatException:  # the caller gets the error when it reads the slot that cannot be decoded
                 return
 
     def _check_unlocked(self) -> None:
@@ -221,7 +224,7 @@ class Headers:
 
     @property
     def message_id(self) -> str | None:
-        """JMSMessageID, ``ID:...``. The send sets it (S71); it is ``None`` if ids are disabled (S158)."""
+        """JMSMessageID, such as ``ID:...``. The send sets the id (S71). ``None`` if message ids are disabled (S158)."""
         return self._message_id
 
     @message_id.setter
@@ -230,7 +233,7 @@ class Headers:
 
     @property
     def correlation_id(self) -> str | None:
-        """JMSCorrelationID: a message id (``ID:...``) or any text of the application."""
+        """JMSCorrelationID: a message id (``ID:...``), or any text that the application chose."""
         return self._correlation_id
 
     @correlation_id.setter
@@ -239,7 +242,7 @@ class Headers:
 
     @property
     def type(self) -> str | None:
-        """JMSType."""
+        """JMSType: the kind of the message, as a text that the application chose. ``None`` if there is no such text."""
         return self._type
 
     @type.setter
@@ -248,7 +251,8 @@ class Headers:
 
     @property
     def timestamp(self) -> datetime | None:
-        """JMSTimestamp in UTC: when the message was given to ``send``. ``None`` if time stamps are disabled (S158)."""
+        """JMSTimestamp in UTC: the time at which the message was given to ``send``. ``None`` if time stamps are
+        disabled (S158)."""
         return as_datetime(self._timestamp)
 
     @timestamp.setter
@@ -257,7 +261,8 @@ class Headers:
 
     @property
     def expiration(self) -> datetime | None:
-        """JMSExpiration in UTC, ``None`` = never (S154)."""
+        """JMSExpiration in UTC: the time after which nobody gets the message. ``None`` if the message does not expire
+        (S154)."""
         return as_datetime(self._expiration)
 
     @expiration.setter
@@ -266,7 +271,8 @@ class Headers:
 
     @property
     def delivery_time(self) -> datetime | None:
-        """JMSDeliveryTime in UTC: the broker does not deliver the message earlier (S157)."""
+        """JMSDeliveryTime in UTC: the broker does not deliver the message before this time. ``None`` if there is no
+        such time (S157)."""
         return as_datetime(self._delivery_time)
 
     @delivery_time.setter
@@ -275,7 +281,7 @@ class Headers:
 
     @property
     def destination(self) -> Destination | None:
-        """JMSDestination: the destination that the message was sent to."""
+        """JMSDestination: the destination to which the message was sent."""
         return self._destination
 
     @destination.setter
@@ -293,7 +299,8 @@ class Headers:
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """JMSDeliveryMode. A send sets the producer's value (S153)."""
+        """JMSDeliveryMode: whether the broker keeps the message on its disk. A send sets the value of the producer
+        (S153)."""
         return DeliveryMode.PERSISTENT if self._persistent else DeliveryMode.NON_PERSISTENT
 
     @delivery_mode.setter
@@ -305,7 +312,7 @@ class Headers:
 
     @property
     def priority(self) -> int:
-        """JMSPriority, from 0 (lowest) to 9. A send sets the producer's value (S153)."""
+        """JMSPriority, from 0 (lowest) to 9 (highest). A send sets the value of the producer (S153)."""
         return self._priority
 
     @priority.setter
@@ -327,7 +334,7 @@ class Headers:
 
     @property
     def delivery_count(self) -> int:
-        """JMSXDeliveryCount: 1 on the first delivery (S110)."""
+        """JMSXDeliveryCount: the number of deliveries, with this one. The first delivery has the number 1 (S110)."""
         return self._redelivery_count + 1
 
 
@@ -343,7 +350,10 @@ _LOADABLE = frozenset(Headers.__slots__) - {"__weakref__", "_lazy"}
 
 
 def as_datetime(milliseconds: int) -> datetime | None:
-    """Return milliseconds since 1970 as UTC: ``None`` for 0, and the largest ``datetime`` for larger numbers."""
+    """Return the time in UTC for a number of milliseconds since 1970.
+
+    The result is ``None`` for 0. It is the largest ``datetime`` for a number that is too large for a ``datetime``.
+    """
     if milliseconds == 0:
         return None
     try:

@@ -1,4 +1,4 @@
-"""``MapMessage``: a body of names and typed values."""
+"""``MapMessage``: a body that is a map of names and typed values."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ __all__ = ["MapMessage"]
 class MapMessage(Message, MutableMapping[str, Value]):
     """A message with a map of names and values (S172).
 
-    It is a mutable mapping, ``message["price"] = Float(1.5)``, and has the getters and setters of JMS. A value is a
-    ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``None`` or a wrapper such as ``Short`` or ``Char``, which keeps
-    its Java type. A bare ``int`` is an int if it fits in 32 bits, otherwise a long. A bare ``float`` is a double.
-    Unlike other mappings, a map message is true when it is empty, and equal only to itself, because it is a message.
+    A map message is a mutable mapping (``message["price"] = Float(1.5)``), and it has the getters and setters of JMS.
+    A value is a ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``None`` or a wrapper such as ``Short`` or ``Char``.
+    An ``int`` becomes an int of Java if it fits in 32 bits, and otherwise a long. A ``float`` becomes a double. A
+    wrapper keeps its own type. A map message differs from other mappings, because it is a message: it is true even if
+    it is empty, and it is equal only to itself.
 
-    The getters convert by the table of S173 and treat a missing name as ``None``: ``False`` as boolean, ``None`` as
-    string, bytes or object, and an error otherwise. A conversion that JMS does not know is an error too,
-    ``MessageFormatException``.
+    The getters make the conversions of S173. They treat a missing name like a name with the value ``None``.
+    ``get_boolean`` then returns ``False``. ``get_string``, ``get_bytes`` and ``get_object`` return ``None``. The other
+    getters raise ``MessageFormatException``. They also raise this error for a conversion that JMS does not allow.
 
     Args:
         items: the first names and values.
@@ -83,7 +84,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
         return dict(self._body)
 
     def clear_body(self) -> None:
-        """Make the map empty and writeable; headers and properties stay (S163)."""
+        """Make the map empty and writeable. Headers and properties stay (S163)."""
         super().clear_body()
         self._body = {}
 
@@ -93,7 +94,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
         return list(self._body)
 
     def item_exists(self, name: str) -> bool:
-        """Return whether the map has the name, also with the value ``None``.
+        """Return whether the map has the name. A name with the value ``None`` counts too.
 
         Args:
             name: the name to look for.
@@ -106,10 +107,11 @@ class MapMessage(Message, MutableMapping[str, Value]):
     def get_boolean(self, name: str) -> bool:
         """Return a value of the map as a boolean (S173).
 
-        Only a boolean and a string can be read as a boolean. The string ``true``, in any case, is true.
+        Only a boolean and a string can be read as a boolean. The string ``true``, in any letter case, gives ``True``.
+        Each other string gives ``False``.
 
         Args:
-            name: the name in the map. A missing name is ``False``.
+            name: the name in the map. If the name is missing, the result is ``False``.
 
         Raises:
             MessageFormatException: the value has another type.
@@ -125,8 +127,8 @@ class MapMessage(Message, MutableMapping[str, Value]):
             name: the name in the map.
 
         Raises:
-            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
-                something else.
+            MessageFormatException: the name is missing, or the value is ``None``, has another type, or is a string that
+                is not a number of this type.
         """
         return self._read(name, "byte")
 
@@ -139,8 +141,8 @@ class MapMessage(Message, MutableMapping[str, Value]):
             name: the name in the map.
 
         Raises:
-            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
-                something else.
+            MessageFormatException: the name is missing, or the value is ``None``, has another type, or is a string that
+                is not a number of this type.
         """
         return self._read(name, "short")
 
@@ -153,7 +155,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
             name: the name in the map.
 
         Raises:
-            MessageFormatException: the name is missing, the value is ``None``, or it has another type.
+            MessageFormatException: the name is missing, or the value is ``None`` or has another type.
         """
         return self._read(name, "char")
 
@@ -166,8 +168,8 @@ class MapMessage(Message, MutableMapping[str, Value]):
             name: the name in the map.
 
         Raises:
-            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
-                something else.
+            MessageFormatException: the name is missing, or the value is ``None``, has another type, or is a string that
+                is not a number of this type.
         """
         return self._read(name, "int")
 
@@ -180,8 +182,8 @@ class MapMessage(Message, MutableMapping[str, Value]):
             name: the name in the map.
 
         Raises:
-            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
-                something else.
+            MessageFormatException: the name is missing, or the value is ``None``, has another type, or is a string that
+                is not a number of this type.
         """
         return self._read(name, "long")
 
@@ -194,8 +196,8 @@ class MapMessage(Message, MutableMapping[str, Value]):
             name: the name in the map.
 
         Raises:
-            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
-                something else.
+            MessageFormatException: the name is missing, or the value is ``None``, has another type, or is a string that
+                is not a number of this type.
         """
         return self._read(name, "float")
 
@@ -208,19 +210,19 @@ class MapMessage(Message, MutableMapping[str, Value]):
             name: the name in the map.
 
         Raises:
-            MessageFormatException: the name is missing, the value is ``None``, has another type, or is a string with
-                something else.
+            MessageFormatException: the name is missing, or the value is ``None``, has another type, or is a string that
+                is not a number of this type.
         """
         return self._read(name, "double")
 
     def get_string(self, name: str) -> str | None:
-        """Return a value of the map as text, whatever its type, except bytes (S173).
+        """Return a value of the map as text (S173). The value may have any type except bytes.
 
         Args:
             name: the name in the map.
 
         Returns:
-            The text; ``true`` or ``false`` for a boolean. ``None`` if the name is missing or its value is ``None``.
+            The text. A boolean gives ``true`` or ``false``. ``None`` if the name is missing or its value is ``None``.
 
         Raises:
             MessageFormatException: the value is bytes.
@@ -228,7 +230,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
         return self._read(name, "string")
 
     def get_bytes(self, name: str) -> bytes | None:
-        """Return bytes of the map (S173).
+        """Return a value of the map as bytes (S173). The value must be bytes.
 
         Args:
             name: the name in the map.
@@ -248,7 +250,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
             name: the name in the map.
 
         Returns:
-            The value; ``None`` if the name is missing.
+            The value. ``None`` if the name is missing.
         """
         return self._body.get(name)
 
@@ -259,11 +261,11 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Set a name of the map to a boolean.
 
         Args:
-            name: the name in the map, not empty.
+            name: the name in the map. It must not be empty.
             value: ``True`` or ``False``.
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value is no ``bool``.
+            MessageFormatException: the name is empty or not a ``str``, or the value is not a ``bool``.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "boolean", value)
@@ -272,11 +274,12 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Set a name of the map to a byte.
 
         Args:
-            name: the name in the map, not empty.
+            name: the name in the map. It must not be empty.
             value: a whole number of 8 bits, -128 to 127.
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
+            MessageFormatException: the name is empty or not a ``str``, or the value is not a whole number or does not
+                fit.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "byte", value)
@@ -285,11 +288,12 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Set a name of the map to a short.
 
         Args:
-            name: the name in the map, not empty.
+            name: the name in the map. It must not be empty.
             value: a whole number of 16 bits, -32,768 to 32,767.
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
+            MessageFormatException: the name is empty or not a ``str``, or the value is not a whole number or does not
+                fit.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "short", value)
@@ -298,11 +302,11 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Set a name of the map to a char.
 
         Args:
-            name: the name in the map, not empty.
+            name: the name in the map. It must not be empty.
             value: a ``str`` of one UTF-16 code unit.
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value is not one UTF-16 code unit.
+            MessageFormatException: the name is empty or not a ``str``, or the value is not one UTF-16 code unit.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "char", value)
@@ -311,11 +315,12 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Set a name of the map to an int.
 
         Args:
-            name: the name in the map, not empty.
+            name: the name in the map. It must not be empty.
             value: a whole number of 32 bits, -2,147,483,648 to 2,147,483,647.
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
+            MessageFormatException: the name is empty or not a ``str``, or the value is not a whole number or does not
+                fit.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "int", value)
@@ -324,11 +329,12 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Set a name of the map to a long.
 
         Args:
-            name: the name in the map, not empty.
+            name: the name in the map. It must not be empty.
             value: a whole number of 64 bits, -2**63 to 2**63 - 1.
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value is not a whole number, or does not fit.
+            MessageFormatException: the name is empty or not a ``str``, or the value is not a whole number or does not
+                fit.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "long", value)
@@ -337,12 +343,12 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Set a name of the map to a float.
 
         Args:
-            name: the name in the map, not empty.
-            value: a number; it is rounded to 32 bits.
+            name: the name in the map. It must not be empty.
+            value: a number, which is rounded to 32 bits.
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value is not a number, or is too large for 32
-                bits.
+            MessageFormatException: the name is empty or not a ``str``, or the value is not a number or is too large for
+                32 bits.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "float", value)
@@ -351,11 +357,11 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Set a name of the map to a double.
 
         Args:
-            name: the name in the map, not empty.
+            name: the name in the map. It must not be empty.
             value: a number of 64 bits.
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value is not a number.
+            MessageFormatException: the name is empty or not a ``str``, or the value is not a number.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "double", value)
@@ -364,11 +370,11 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Set a name of the map to a string.
 
         Args:
-            name: the name in the map, not empty.
+            name: the name in the map. It must not be empty.
             value: a text, or ``None``.
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value is neither a ``str`` nor ``None``.
+            MessageFormatException: the name is empty or not a ``str``, or the value is neither a ``str`` nor ``None``.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "string", value)
@@ -377,25 +383,25 @@ class MapMessage(Message, MutableMapping[str, Value]):
         """Set a name of the map to bytes.
 
         Args:
-            name: the name in the map, not empty.
-            value: bytes of any kind, which are copied, or ``None``.
+            name: the name in the map. It must not be empty.
+            value: the bytes, which are copied, or ``None``.
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value is neither bytes nor ``None``.
+            MessageFormatException: the name is empty or not a ``str``, or the value is neither bytes nor ``None``.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self._write(name, "bytes", value)
 
     def set_object(self, name: str, value: Value) -> None:
-        """Set a name of the map by the type of the value. This is the same as ``message[name] = value``.
+        """Set a name of the map, and keep the type of the value. This is the same as ``message[name] = value``.
 
         Args:
-            name: the name in the map, not empty.
+            name: the name in the map. It must not be empty.
             value: a ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``None`` or a wrapper such as ``Short`` or
                 ``Char`` (S172).
 
         Raises:
-            MessageFormatException: the name is empty or no text, or the value has no type of JMS.
+            MessageFormatException: the name is empty or not a ``str``, or JMS does not allow the type of the value.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self[name] = value

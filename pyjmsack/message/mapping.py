@@ -1,4 +1,4 @@
-"""Dicts and sets whose keys a sender chose, made so that no choice of keys makes them slow."""
+"""Makes dicts whose keys a sender chose, and checks sets. No choice of keys can make such a dict or set slow."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pyjmsack.errors import MessageFormatException
 __all__ = ["MAX_OTHER_KEYS", "check_elements", "check_keys", "mapping"]
 
 MAX_OTHER_KEYS = 10_000
-"""The most keys of one map that are neither text nor bytes.
+"""The largest number of keys in one map that are neither text nor bytes.
 
-Python hashes text and bytes with a secret, and nothing else. A sender can choose numbers that share their place in a
-dict. A map of n such keys needs n times n steps.
+Python hashes text and bytes with a secret, but it hashes numbers without a secret. So a sender can choose numbers that
+share one place in a dict. A dict with n such keys needs n times n steps.
 """
 SAME_HASH = 16
-"""The most keys of one map, or elements of one set, that may share a hash. A long shares its hash with at most
-eight others."""
+"""The largest number of keys in one map, or of elements in one set, that may share a hash. A long shares its hash with
+at most eight other longs."""
 
 
 def check_keys(keys: Sequence[Any]) -> None:
@@ -31,7 +31,7 @@ def check_keys(keys: Sequence[Any]) -> None:
     others = [key for key in keys if not isinstance(key, (str, bytes))]
     if len(others) > MAX_OTHER_KEYS:
         raise MessageFormatException(
-            f"a map with {len(others)} keys that are neither text nor bytes; at most {MAX_OTHER_KEYS} are allowed"
+            f"a map has {len(others)} keys that are neither text nor bytes; expected at most {MAX_OTHER_KEYS}"
         )
     if len(others) > SAME_HASH:
         hashes = sorted(map(hash, others))
@@ -56,10 +56,11 @@ def check_elements(elements: Iterable[Any]) -> None:
 
 
 def mapping(keys: Sequence[Any], values: Sequence[Any]) -> dict[Any, Any]:
-    """Return a dict in a time that grows with the number of entries, and not with its square.
+    """Return a dict with these keys and values. The keys are checked first, so that making the dict is not slow.
 
     Raises:
-        MessageFormatException, TypeError: as :func:`check_keys`.
+        MessageFormatException: the keys would make a dict slow; see :func:`check_keys`.
+        TypeError: a key is a list or a map.
     """
     check_keys(keys)
     return dict(zip(keys, values, strict=True))

@@ -1,4 +1,4 @@
-"""``ObjectMessage``: a body that is one value, plain or serialised."""
+"""``ObjectMessage``: a body that is one value, which is plain or serialised."""
 
 from __future__ import annotations
 
@@ -13,28 +13,30 @@ from pyjmsack.message.fields import check_field
 __all__ = ["ObjectMessage"]
 
 MAX_DEPTH = 60
-"""The most lists and dicts within each other. A codec for the wire must have room for one more level."""
+"""The largest number of lists and dicts within each other. The AMQP codec must allow at least one more level, because
+a body may add a level."""
 
 
 class ObjectMessage(Message):
     """A message with an object (S175).
 
-    A plain value (``None``, ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``UUID``, the wrappers of Java types, and
-    lists, tuples and dicts of these) travels with its types, as Qpid JMS does with ``JMS_AMQP_TYPED_ENCODING``. Any
-    other object needs a content type for which a codec is registered, see :func:`register_object_codec`. Java clients
-    cannot read such an object, so send them text or bytes. Objects that Java serialised are not decoded: they appear as
-    :class:`SerializedObject`, and a program may send them on.
+    A plain value is ``None``, a ``bool``, ``int``, ``float``, ``str``, ``bytes`` or ``UUID``, a wrapper of a Java type,
+    or a list, tuple or dict of plain values. The message carries a plain value together with its types, as Qpid JMS
+    does with ``JMS_AMQP_TYPED_ENCODING``.
 
-    The message holds a copy. A change of the object after it was set, or after it was read, does not change the
-    message.
+    Any other object needs a content type for which a codec is registered (see :func:`register_object_codec`). Java
+    clients cannot read such an object, so send text or bytes to Java clients. An object that Java serialised is not
+    decoded. It appears as a :class:`SerializedObject`, and a program may send it again.
+
+    The message holds a copy of the object. So a later change of the object does not change the message.
 
     Args:
         obj: the object.
-        content_type: write it with the codec for this type; a plain value needs none.
+        content_type: the content type whose codec writes the object. ``None`` for a plain value.
 
     Raises:
-        MessageFormatException: the object is not a plain value and the codec cannot write it, or there is no codec for
-            the content type.
+        MessageFormatException: ``content_type`` is ``None`` and the object is not a plain value, no codec is registered
+            for the content type, or the codec cannot write the object.
     """
 
     __slots__ = ()
@@ -49,12 +51,15 @@ class ObjectMessage(Message):
     def object(self) -> Any:
         """The object. Each read returns a new copy.
 
-        Setting it keeps the content type of the message, if a codec is registered for that type.
+        A new object is written with the content type that the message has, if a codec is registered for this type.
+        Otherwise the new object must be a plain value.
 
-        Raises:
-            MessageFormatException: (reading) the codec cannot read it, or it is larger than the codec's limit.
-            MessageFormatException: (setting) as for the constructor.
-            MessageNotWriteableException: (setting) the message was received (S163), or has a completion listener.
+        Raises (on reading):
+            MessageFormatException: the codec cannot read the object, or the object is larger than the codec's limit.
+
+        Raises (on setting):
+            MessageFormatException: the object cannot be written, as for the constructor.
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         body = self._body
         return deserialize(body) if isinstance(body, SerializedObject) else _copy(body)
@@ -67,11 +72,11 @@ class ObjectMessage(Message):
 
     @property
     def body(self) -> Any:
-        """The same as ``object``."""
+        """The object, as in ``object``."""
         return self.object
 
     def is_body_assignable_to(self, type: type[Any]) -> bool:
-        """Return whether ``get_body(type)`` would succeed. It would not if the codec cannot read the object.
+        """Return whether ``get_body(type)`` would succeed. The result is ``False`` if the codec cannot read the object.
 
         Args:
             type: the type of the object.
@@ -83,8 +88,12 @@ class ObjectMessage(Message):
 
     @property
     def content_type(self) -> str | None:
-        """The content type of the serialised form; ``None`` for a plain value. Setting it serialises the object
+        """The content type of the serialised form. ``None`` for a plain value. A new content type serialises the object
         again.
+
+        Raises (on setting):
+            MessageFormatException: no codec can read the present form, or no codec can write the new form.
+            MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         body = self._body
         return body.content_type if isinstance(body, SerializedObject) else None
@@ -95,8 +104,8 @@ class ObjectMessage(Message):
         held = self.object
         if isinstance(held, SerializedObject):
             raise MessageFormatException(
-                f"{held!r} cannot be written as {value or 'a plain value'}: "
-                "no codec can read its bytes; register one with register_object_codec()"
+                f"{held!r} cannot be written as {value or 'a plain value'}, because no codec can read its bytes;"
+                " register a codec with register_object_codec()"
             )
         self._body = _to_body(held, value)
 
@@ -109,8 +118,8 @@ class ObjectMessage(Message):
             self.content_type = None
         elif self._typed_encoding:
             raise MessageFormatException(
-                "property 'JMS_AMQP_TYPED_ENCODING': Java's serialisation cannot be written; to write the object with a"
-                " codec set message.content_type"
+                "property 'JMS_AMQP_TYPED_ENCODING': false means Java's serialisation, which this library cannot write;"
+                " to write the object with a codec, set message.content_type"
             )
 
 
@@ -135,7 +144,7 @@ def _check(value: Any, depth: int) -> Any:
         except MessageFormatException as error:
             raise MessageFormatException(
                 f"object: expected a plain value, not {kind.__name__} ({error}); "
-                "to send it, set a content_type with a registered codec"
+                "to send such an object, register a codec and set its content_type"
             ) from error
     if depth >= MAX_DEPTH:
         raise MessageFormatException(f"object: expected at most {MAX_DEPTH} lists and dicts within each other")
@@ -151,7 +160,7 @@ def _check_key(key: Any) -> Any:
 
 
 def _copy(value: Any) -> Any:
-    """Return a copy of the value. Only lists and dicts are copied, because nothing else can be changed."""
+    """Return a copy of the value. Only lists and dicts are copied, because the other plain values cannot be changed."""
     kind = type(value)
     if kind is list:
         return [_copy(item) for item in value]

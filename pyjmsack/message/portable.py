@@ -1,7 +1,7 @@
-"""Map, stream and object bodies as JSON that keeps the Java types, for a protocol that has only text.
+"""Writes map, stream and object bodies as JSON that keeps the Java types, for STOMP.
 
-STOMP knows text and bytes. A map, stream or object body goes over it as JSON text with one of these content types, and
-both protocols of this library read them:
+STOMP has bodies of text and of bytes only. So a map, stream or object body is sent over STOMP as JSON text with one of
+these content types. This library reads such a body over both protocols:
 
 ======================================== =====================
 ``application/vnd.pyjmsack.map+json``    object: name to value
@@ -9,22 +9,23 @@ both protocols of this library read them:
 ``application/vnd.pyjmsack.object+json`` one value
 ======================================== =====================
 
-A value is ``null``, ``true``, ``false``, a string, or an object with one member, named after its type:
+A value is ``null``, ``true``, ``false``, a string, or a JSON object with one member. The type is the name of the
+member:
 
 ============================================== =====================================================
 ``{"byte": 1}``, ``short``, ``int``, ``long``  a whole number
 ``{"float": 1.5}``, ``double``                 a number, or ``"NaN"``, ``"Infinity"``, ``"-Infinity"``
 ``{"char": "x"}``                              one UTF-16 code unit
 ``{"bytes": "AAE="}``                          Base64
-``{"uuid": "12345678-..."}``                   only in objects, as the following
-``{"list": [value, ...]}``                     list
-``{"map": [[value, value], ...]}``             keys and values
-``{"serialized": ["application/x", "AAE="]}``  content type and Base64 of a serialised object
+``{"uuid": "12345678-..."}``                   a UUID; only in object bodies
+``{"list": [value, ...]}``                     a list; only in object bodies
+``{"map": [[value, value], ...]}``             keys and values; only in object bodies
+``{"serialized": ["application/x", "AAE="]}``  content type and Base64; only in object bodies
 ============================================== =====================================================
 
 The text is ASCII and has no control characters. AMQP's unsigned numbers and timestamps become whole numbers of JMS.
-Read, but not written: a bare number. A number without a fraction is an int if it fits in 32 bits, otherwise a long;
-other numbers are doubles.
+:func:`decode` also reads a bare number, which :func:`encode` never writes. A bare number without a fraction is an int
+if it fits in 32 bits, and otherwise a long. A bare number with a fraction is a double.
 """
 
 from __future__ import annotations
@@ -53,10 +54,10 @@ CONTENT_TYPES = {
     STREAM: "application/vnd.pyjmsack.stream+json",
     OBJECT: "application/vnd.pyjmsack.object+json",
 }
-"""By ``Message.wire_type``."""
+"""The content type for each ``Message.wire_type``."""
 
 PREFIX = b"application/vnd.pyjmsack."
-"""The beginning of all of them."""
+"""The beginning of all these content types."""
 
 _WIRE_TYPES = {content_type: wire_type for wire_type, content_type in CONTENT_TYPES.items()}
 _NUMBERS = frozenset(("byte", "short", "int", "long"))
@@ -64,19 +65,19 @@ _NUMBERS = frozenset(("byte", "short", "int", "long"))
 
 @kept(256)
 def is_portable(content_type: str) -> bool:
-    """Whether ``decode`` reads this content type."""
+    """Return whether ``decode`` reads this content type."""
     return plain_type(content_type) in _WIRE_TYPES
 
 
 def encode(message: Message) -> tuple[str, str]:
-    """Return content type and text for a map, stream or object message.
+    """Return the content type and the text for a map, stream or object message.
 
     Raises:
         MessageFormatException: the message is of another class, or holds a value without a type in JMS.
     """
     content_type = CONTENT_TYPES.get(message.wire_type)
     if content_type is None:
-        raise MessageFormatException(f"{message!r} has no portable form; only map, stream and object messages have")
+        raise MessageFormatException(f"{message!r} has no portable form; expected a map, stream or object message")
     body = message._body
     document: Any
     if message.wire_type == MAP:
@@ -89,7 +90,7 @@ def encode(message: Message) -> tuple[str, str]:
 
 
 def decode(content_type: str, text: str) -> tuple[int, Any]:
-    """Return the wire type of the JMS class and the body for it: a dict, a list or an object.
+    """Return the wire type of the message class, and the body: a dict, a list or an object.
 
     Raises:
         MessageFormatException: the content type is not in the table above, or the text does not fit the content type.
@@ -121,7 +122,7 @@ def _tagged(value: Any) -> Any:
     for kind, writer in _WRITERS.items():
         if isinstance(value, kind):
             return writer(value)
-    raise MessageFormatException(f"a {type(value).__name__} has no portable form")
+    raise MessageFormatException(f"a value of type {type(value).__name__} has no portable form")
 
 
 def _tag_int(value: int) -> dict[str, int]:
@@ -158,7 +159,7 @@ _WRITERS: dict[type, Callable[[Any], Any]] = {
     dict: _tag_map,
     list: lambda value: {"list": [_tagged(item) for item in value]},
 }
-"""The functions by class. The first class that fits counts."""
+"""The function that writes a value of each class. If several classes fit, the first one counts."""
 
 
 def _value(tagged: Any) -> Any:

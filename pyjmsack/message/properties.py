@@ -34,11 +34,12 @@ RESERVED = {
     TTL: _Reserved("_amqp_ttl", "long"),
     ACK_TYPE: _Reserved("_ack_type", "int"),
 }
-"""Names whose values are in a slot of the message, and not among the application properties (S164)."""
+"""The names of properties whose values are in a slot of the message, and not among the application properties (S164).
+"""
 
 _UNLISTED = {ACK_TYPE, DELIVERY_COUNT, TYPED_ENCODING}
 _ORIGIN = {"_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID"}
-"""The properties that Artemis adds to a dead letter, under the names that its selectors know."""
+"""The properties that Artemis adds to a dead letter. Selectors of Artemis use the same names."""
 _NOT_APPLICATION = _UNLISTED | set(RESERVED)
 _NOT_LISTED = _NOT_APPLICATION | _ORIGIN
 
@@ -60,10 +61,10 @@ HEADER_NAMES = {
 class Properties(MutableMapping[str, Value]):
     """The properties of one message.
 
-    Some properties can be read by name, but are not listed, because they belong to a delivery and not to the message:
-    ``JMSXDeliveryCount``, ``JMS_AMQP_ACK_TYPE``, and the notes of Artemis on a dead letter (``_AMQ_ORIG_ADDRESS``,
-    ``_AMQ_ORIG_QUEUE``, ``_AMQ_ORIG_MESSAGE_ID``). So ``new.properties.update(old.properties)`` copies all properties
-    that can be copied.
+    Some properties can be read by name, but are not listed, because they do not belong to the application. These are
+    ``JMSXDeliveryCount``, ``JMS_AMQP_ACK_TYPE``, ``JMS_AMQP_TYPED_ENCODING``, and the notes of Artemis on a dead letter
+    (``_AMQ_ORIG_ADDRESS``, ``_AMQ_ORIG_QUEUE``, ``_AMQ_ORIG_MESSAGE_ID``). So
+    ``new.properties.update(old.properties)`` copies only properties that may be copied.
 
     Args:
         message: the message. A write to the mapping changes the message.
@@ -71,7 +72,8 @@ class Properties(MutableMapping[str, Value]):
     Raises (on writing):
         MessageFormatException: the name or the value is not allowed (S160, S161).
         MessageNotWriteableException: the message was received, or is being sent with a completion listener (S163, S73).
-        IllegalStateException: ``JMS_AMQP_ACK_TYPE`` in a mode that has no outcome for one message (S38).
+        IllegalStateException: the name is ``JMS_AMQP_ACK_TYPE``, and the session's mode has no outcome for one message
+            (S38).
     """
 
     __slots__ = ("_message",)
@@ -115,12 +117,13 @@ class Properties(MutableMapping[str, Value]):
         message._check_unlocked()
         if message._properties_readonly:
             raise MessageNotWriteableException(
-                f"property {name!r}: the properties of a received message are read-only until clear_properties()"
+                f"property {name!r}: the properties of a received message are read-only; clear_properties() removes"
+                " them and makes them writeable"
             )
 
     def _set_reserved(self, name: str, value: Any) -> None:
         if name == DELIVERY_COUNT:
-            raise MessageNotWriteableException(f"property {name!r} is set by the library; a program cannot set it")
+            raise MessageNotWriteableException(f"property {name!r} cannot be set, because the library sets it")
         if name == TYPED_ENCODING:
             self._message._set_typed_encoding(convert(name, check_value(name, value), "boolean"))
             return
@@ -152,7 +155,7 @@ class Properties(MutableMapping[str, Value]):
             del self._message._properties[name]
 
     def copy(self) -> dict[str, Value]:
-        """Return the listed properties as a ``dict`` of its own. This is faster than ``dict(properties)``."""
+        """Return the listed properties in a new ``dict``. This is faster than ``dict(properties)``."""
         self._message._load_headers()
         held: dict[str, Value] = self._message._properties or {}
         found = {name: held[name] for name in held if name not in _NOT_LISTED}
@@ -174,8 +177,9 @@ class Properties(MutableMapping[str, Value]):
 class TypedProperties:
     """The property methods of the JMS interface, with the conversions of S162.
 
-    A getter treats a missing property as ``None``: ``False`` as boolean, ``None`` as string or object,
-    ``MessageFormatException`` otherwise. This error is also raised for a conversion that JMS does not know.
+    A getter treats a missing property like a property with the value ``None``. ``get_boolean_property`` then returns
+    ``False``. ``get_string_property`` and ``get_object_property`` return ``None``. The other getters raise
+    ``MessageFormatException``. They also raise this error for a conversion that JMS does not allow.
     """
 
     __slots__ = ()
@@ -189,7 +193,7 @@ class TypedProperties:
         return convert(name, self.properties.get(name), wanted)
 
     def property_exists(self, name: str) -> bool:
-        """Return whether the message has the property, also with the value ``None``.
+        """Return whether the message has the property. A property with the value ``None`` counts too.
 
         Args:
             name: the name of the property.
@@ -199,10 +203,11 @@ class TypedProperties:
     def get_boolean_property(self, name: str) -> bool:
         """Return the property as a boolean (S162).
 
-        Only a boolean and a string can be read as a boolean. The string ``true``, in any case, is true.
+        Only a boolean and a string can be read as a boolean. The string ``true``, in any letter case, gives ``True``.
+        Each other string gives ``False``.
 
         Args:
-            name: the name of the property. A missing property is ``False``.
+            name: the name of the property. If the property is missing, the result is ``False``.
 
         Raises:
             MessageFormatException: the property has another type.
@@ -218,8 +223,8 @@ class TypedProperties:
             name: the name of the property.
 
         Raises:
-            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
-                else.
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string that is not a
+                number of this type.
         """
         return self._convert(name, "byte")
 
@@ -232,8 +237,8 @@ class TypedProperties:
             name: the name of the property.
 
         Raises:
-            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
-                else.
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string that is not a
+                number of this type.
         """
         return self._convert(name, "short")
 
@@ -246,8 +251,8 @@ class TypedProperties:
             name: the name of the property.
 
         Raises:
-            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
-                else.
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string that is not a
+                number of this type.
         """
         return self._convert(name, "int")
 
@@ -260,8 +265,8 @@ class TypedProperties:
             name: the name of the property.
 
         Raises:
-            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
-                else.
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string that is not a
+                number of this type.
         """
         return self._convert(name, "long")
 
@@ -274,8 +279,8 @@ class TypedProperties:
             name: the name of the property.
 
         Raises:
-            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
-                else.
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string that is not a
+                number of this type.
         """
         return self._convert(name, "float")
 
@@ -288,19 +293,19 @@ class TypedProperties:
             name: the name of the property.
 
         Raises:
-            MessageFormatException: the property is missing or ``None``, has another type, or is a string with something
-                else.
+            MessageFormatException: the property is missing or ``None``, has another type, or is a string that is not a
+                number of this type.
         """
         return self._convert(name, "double")
 
     def get_string_property(self, name: str) -> str | None:
-        """Return the property as text, whatever its type (S162).
+        """Return the property as text (S162). The property may have any type.
 
         Args:
             name: the name of the property.
 
         Returns:
-            The text; ``true`` or ``false`` for a boolean. ``None`` if the property is missing or ``None``.
+            The text. A boolean gives ``true`` or ``false``. ``None`` if the property is missing or ``None``.
         """
         return self._convert(name, "string")
 
@@ -311,7 +316,7 @@ class TypedProperties:
             name: the name of the property.
 
         Returns:
-            The value; ``None`` if the property is missing.
+            The value. ``None`` if the property is missing.
         """
         return self.properties.get(name)
 
@@ -319,11 +324,11 @@ class TypedProperties:
         """Set a property to a boolean.
 
         Args:
-            name: the name: a Java identifier that is not a reserved word of selectors.
+            name: the name, which must be a Java identifier and not a reserved word of selectors.
             value: ``True`` or ``False``.
 
         Raises:
-            MessageFormatException: the name is not allowed (S160), or the value is no ``bool``.
+            MessageFormatException: the name is not allowed (S160), or the value is not a ``bool``.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
         self.properties[name] = sized(name, "boolean", value)
@@ -332,7 +337,7 @@ class TypedProperties:
         """Set a property to a byte.
 
         Args:
-            name: the name: a Java identifier that is not a reserved word of selectors.
+            name: the name, which must be a Java identifier and not a reserved word of selectors.
             value: a whole number of 8 bits, -128 to 127.
 
         Raises:
@@ -345,7 +350,7 @@ class TypedProperties:
         """Set a property to a short.
 
         Args:
-            name: the name: a Java identifier that is not a reserved word of selectors.
+            name: the name, which must be a Java identifier and not a reserved word of selectors.
             value: a whole number of 16 bits, -32,768 to 32,767.
 
         Raises:
@@ -358,7 +363,7 @@ class TypedProperties:
         """Set a property to an int.
 
         Args:
-            name: the name: a Java identifier that is not a reserved word of selectors.
+            name: the name, which must be a Java identifier and not a reserved word of selectors.
             value: a whole number of 32 bits, -2,147,483,648 to 2,147,483,647.
 
         Raises:
@@ -371,7 +376,7 @@ class TypedProperties:
         """Set a property to a long.
 
         Args:
-            name: the name: a Java identifier that is not a reserved word of selectors.
+            name: the name, which must be a Java identifier and not a reserved word of selectors.
             value: a whole number of 64 bits, -2**63 to 2**63 - 1.
 
         Raises:
@@ -384,8 +389,8 @@ class TypedProperties:
         """Set a property to a float.
 
         Args:
-            name: the name: a Java identifier that is not a reserved word of selectors.
-            value: a number; it is rounded to 32 bits.
+            name: the name, which must be a Java identifier and not a reserved word of selectors.
+            value: a number, which is rounded to 32 bits.
 
         Raises:
             MessageFormatException: the name is not allowed (S160), or the value is not a number, or is too large for 32
@@ -398,7 +403,7 @@ class TypedProperties:
         """Set a property to a double.
 
         Args:
-            name: the name: a Java identifier that is not a reserved word of selectors.
+            name: the name, which must be a Java identifier and not a reserved word of selectors.
             value: a number of 64 bits.
 
         Raises:
@@ -411,7 +416,7 @@ class TypedProperties:
         """Set a property to a string.
 
         Args:
-            name: the name: a Java identifier that is not a reserved word of selectors.
+            name: the name, which must be a Java identifier and not a reserved word of selectors.
             value: a text, or ``None``.
 
         Raises:
@@ -421,16 +426,18 @@ class TypedProperties:
         self.properties[name] = sized(name, "string", value)
 
     def set_object_property(self, name: str, value: Value) -> None:
-        """Set a property by the type of the value. This is the same as ``properties[name] = value``.
+        """Set a property, and keep the type of the value. This is the same as ``properties[name] = value``.
 
         Args:
-            name: the name: a Java identifier that is not a reserved word of selectors.
-            value: a ``bool``, ``int``, ``float``, ``str``, ``None`` or a wrapper such as ``Short`` (S161). A bare
-                ``int`` is an int if it fits in 32 bits, otherwise a long. A bare ``float`` is a double.
+            name: the name, which must be a Java identifier and not a reserved word of selectors.
+            value: a ``bool``, ``int``, ``float``, ``str``, ``None`` or a wrapper such as ``Short`` (S161). An ``int``
+                becomes an int of Java if it fits in 32 bits, and otherwise a long. A ``float`` becomes a double. A
+                wrapper keeps its own type.
 
         Raises:
-            MessageFormatException: the name is not allowed (S160), or the value has no type of JMS.
+            MessageFormatException: the name is not allowed (S160), or JMS does not allow the type of the value.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
-            IllegalStateException: ``JMS_AMQP_ACK_TYPE`` in a mode that has no outcome for one message (S38).
+            IllegalStateException: the name is ``JMS_AMQP_ACK_TYPE``, and the session's mode has no outcome for one
+                message (S38).
         """
         self.properties[name] = value

@@ -1,4 +1,4 @@
-"""Writes a body to a file, or gives it away in pieces (S168)."""
+"""Writes a body to a file, or cuts a body into pieces (S168)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from pyjmsack.message.source import PIECE, BodySource
 __all__ = ["Chunks", "check_target", "save"]
 
 _AT_ONCE = 8
-"""Pieces that a thread reads at once for ``async for``: 2 MiB."""
+"""The number of pieces that a thread reads at once for ``async for``. These pieces have 2 MiB together."""
 
 
 class Chunks:
     """The body of a message in pieces of at most 256 KiB, for ``for`` and for ``async for``.
 
-    Each loop begins at the start of the body. With ``async for`` a thread reads the file of a message that
-    ``pyjmsack.aio`` received, so that the event loop does not wait for the disk.
+    Each loop begins at the start of the body. The body of a message that ``pyjmsack.aio`` received may be in a file.
+    With ``async for``, a thread reads this file, so that the event loop does not wait for the disk.
 
     Args:
-        body: the bytes, or the place to read them from.
-        away: lets a function run on a thread; ``None`` = on the spot.
+        body: the bytes, or the source that gives the bytes.
+        away: runs a function on a thread. If it is ``None``, the calling thread reads the source.
     """
 
     __slots__ = ("_away", "_body")
@@ -56,7 +56,7 @@ class Chunks:
 
 
 def _some(pieces: Iterator[bytes]) -> list[bytes]:
-    """Return the next pieces, several for each use of a thread, because a use costs as much as a read."""
+    """Return the next pieces. One call takes several pieces, because the use of a thread costs as much as a read."""
     return [piece for piece in islice(pieces, _AT_ONCE) if piece]
 
 
@@ -64,7 +64,7 @@ def check_target(target: object) -> None:
     """Check that a body can be saved to ``target``.
 
     Raises:
-        MessageFormatException: it is neither a path nor a binary file.
+        MessageFormatException: ``target`` is neither a path nor a binary file.
     """
     if isinstance(target, os.PathLike):
         return
@@ -79,13 +79,16 @@ def check_target(target: object) -> None:
 def save(body: bytes | BodySource, target: os.PathLike[Any] | IO[bytes]) -> int:
     """Write a body, and return the number of its bytes.
 
+    A body for a path is first written to a temporary file in the same directory. So a failure leaves an older file at
+    the path as it was.
+
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     if not isinstance(target, os.PathLike):
         return _copy(body, target)
     path = os.fsdecode(target)
-    # in the same directory, so that it can be moved to its place in one step
+    # the temporary file is in the same directory, so that one step can move it to its place
     part = os.path.join(os.path.dirname(path), f".pyjmsack-{token_hex(8)}.part")
     try:
         with open(part, "xb") as file:
@@ -102,7 +105,7 @@ def _copy(body: bytes | BodySource, file: IO[bytes]) -> int:
     size = 0
     for piece in Chunks(body):
         rest = memoryview(piece)
-        while rest:  # a file without a buffer may take fewer
+        while rest:  # a file without a buffer may take fewer bytes than it was given
             rest = rest[file.write(rest) :]
         size += len(piece)
     return size

@@ -1,4 +1,4 @@
-"""Bodies that are not in memory: a file, or pieces that a caller makes, read when the message is sent (S168)."""
+"""Bodies that are not in memory: a file, or pieces that a caller makes. A send reads the body (S168)."""
 
 from __future__ import annotations
 
@@ -11,38 +11,40 @@ from pyjmsack.errors import BodyConsumedException, IllegalStateException, Messag
 __all__ = ["PIECE", "BodySource", "FileSource", "IterableSource", "OpenFileSource", "to_source"]
 
 PIECE: Final = 1 << 18
-"""Bytes of a body that are read at once."""
+"""The largest number of bytes of a body that are read at once."""
 
 
 class BodySource:
     """The source of a body that is not in memory.
 
     Attributes:
-        length: bytes of the whole body, known before the first byte is read, because both protocols send the length
-            before the body.
+        length: the number of bytes in the whole body. The number is known before the first byte is read, because both
+            protocols send the length before the body.
     """
 
     repeatable: ClassVar[bool] = True
-    """Whether the body can be read again, for example by failover."""
+    """Whether the body can be read again, for example to repeat a send after a failover."""
     length: int
     used: bool = False
     """Whether a send began to read the body."""
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body, at least one piece, exactly ``length`` bytes. Each call reads from the start.
+        """Yield the body in pieces, at least one piece. The pieces have ``length`` bytes together. Each call reads from
+        the start.
 
-        The last piece is yielded after the whole body was checked, so that a failed check leaves the receiver without a
-        message.
+        The last piece is yielded only after the whole body was checked. So the receiver gets no message if the check
+        fails.
 
         Raises:
-            MessageFormatException: the source has more or fewer bytes, or was changed while it was read.
+            MessageFormatException: the source has more or fewer bytes than ``length``, or was changed while it was
+                read.
             OSError: the source cannot be read.
         """
         raise NotImplementedError
 
 
 class FileSource(BodySource):
-    """A file by its path, opened for each reading."""
+    """A file, given by its path. Each call of ``pieces`` opens the file."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -59,7 +61,8 @@ class FileSource(BodySource):
 
 
 class OpenFileSource(BodySource):
-    """The bytes of an open, seekable binary file, from its position to its end. Only one send may use it at once."""
+    """An open, seekable binary file. The body is the bytes from the present position of the file to its end. Only one
+    send at a time may use the file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -72,11 +75,12 @@ class OpenFileSource(BodySource):
         """Yield the file's bytes; see :meth:`BodySource.pieces`.
 
         Raises:
-            IllegalStateException: another send is reading it.
+            IllegalStateException: another send is reading the file.
         """
         if self._busy:
             raise IllegalStateException(
-                f"{self!r} is being read for another send, and has one position; wait for that send, or give a path"
+                f"{self!r} is being read for another send, and a file has only one position; wait for that send, or"
+                " give a path instead of an open file"
             )
         self._busy = self.used = True
         try:
@@ -90,7 +94,7 @@ class OpenFileSource(BodySource):
 
 
 class IterableSource(BodySource):
-    """Pieces of bytes from an iterable, which is read once."""
+    """An iterable that gives pieces of bytes. The iterable can be read only once."""
 
     repeatable = False
 
@@ -108,7 +112,7 @@ class IterableSource(BodySource):
         self.used = True
         if given is None:
             raise BodyConsumedException(
-                f"{self!r} can be read once only, and was read already; give a path for a body that is sent again"
+                f"{self!r} can be read only once, and was read already; for a body that is sent again, give a path"
             )
         return self._cut(given)
 
@@ -120,13 +124,13 @@ class IterableSource(BodySource):
             for start in range(0, len(piece), PIECE):
                 gathered += piece[start : start + PIECE]
                 if len(gathered) > left:
-                    raise MessageFormatException(f"{self!r} gave more than {self.length:,} bytes, its length")
+                    raise MessageFormatException(f"{self!r} gave more bytes than its length of {self.length:,}")
                 if PIECE <= len(gathered) < left:
                     left -= len(gathered)
                     yield bytes(gathered)
                     gathered.clear()
         if len(gathered) != left:
-            raise MessageFormatException(f"{self!r} ended {left - len(gathered):,} bytes short of its length")
+            raise MessageFormatException(f"{self!r} ended too early: {left - len(gathered):,} bytes are missing")
         yield bytes(gathered)
 
     def __repr__(self) -> str:
@@ -134,20 +138,20 @@ class IterableSource(BodySource):
 
 
 def to_source(data: object, length: int | None) -> BodySource | None:
-    """Return the source that ``data`` is: a path, an open binary file or an iterable; ``None`` for plain bytes.
+    """Return a source that reads ``data``, or ``None`` if ``data`` is plain bytes.
 
     Args:
-        data: the body that the caller gave.
-        length: bytes of the body, for an iterable or a file that cannot seek.
+        data: the body that the caller gave: bytes, a path, an open binary file or an iterable of bytes.
+        length: the number of bytes in the body. It must be given for an iterable, and for a file that cannot seek.
 
     Raises:
-        MessageFormatException: ``data`` is no body, or the length is missing or wrong.
-        OSError: there is no such file.
+        MessageFormatException: ``data`` cannot be a body, or the length is missing or wrong.
+        OSError: the file cannot be read, for example because it does not exist.
     """
     if data is None or isinstance(data, (bytes, bytearray, memoryview)):
         if length is not None:
             raise MessageFormatException(
-                "length: expected None, because the length of data is known; only an iterable needs a length"
+                "length: expected None, because the length of these bytes is known; only an iterable needs a length"
             )
         return None
     if isinstance(data, str):
@@ -180,7 +184,7 @@ def _to_file(data: Any) -> BodySource | None:
 
 
 def _blocks(file: Any) -> Iterator[bytes]:
-    """Yield the pieces that a pipe or a socket gives, instead of lines, which may have any length."""
+    """Yield the pieces that a pipe or a socket gives. A loop over the file would give lines, which may be too long."""
     while block := file.read(PIECE):
         yield block
 
@@ -202,9 +206,9 @@ def _read(file: IO[bytes] | BinaryIO, length: int, source: BodySource) -> Iterat
 
 
 def _stamp(file: IO[bytes] | BinaryIO) -> tuple[int, int] | None:
-    """Return the values that change when somebody writes to the file; ``None`` for a file in memory."""
+    """Return the values that change when somebody writes to the file. Return ``None`` for a file in memory."""
     try:
         status = os.fstat(file.fileno())
-    except (OSError, AttributeError):  # io.UnsupportedOperation, of a file without a number, is an OSError too
+    except (OSError, AttributeError):  # a file without a number raises io.UnsupportedOperation, which is an OSError
         return None
     return status.st_size, status.st_mtime_ns

@@ -12,10 +12,11 @@ __all__ = ["SpooledBytesMessage"]
 
 
 class SpooledBytesMessage(BytesMessage):
-    """A large message as it was received. ``save_to`` and ``chunks`` read its body piece by piece. ``data``, ``body``
-    and the ``read_`` methods load all of it into memory first, and keep it there.
+    """A received bytes message whose body is in a temporary file.
 
-    The providers make it; it has no constructor of its own.
+    ``save_to`` and ``chunks`` read the body piece by piece. ``data``, ``body`` and the ``read_`` methods first load the
+    whole body into memory, and the body stays there. The providers make such messages. This class has no constructor of
+    its own.
     """
 
     __slots__ = ()
@@ -24,7 +25,7 @@ class SpooledBytesMessage(BytesMessage):
 
     @property
     def body_length(self) -> int:
-        """Number of bytes in the body."""
+        """The number of bytes in the body."""
         body = self._body
         return body.length if isinstance(body, BodySource) else super().body_length
 
@@ -32,7 +33,7 @@ class SpooledBytesMessage(BytesMessage):
         """Return whether ``get_body(type)`` would succeed, without reading the body.
 
         Args:
-            type: as for :meth:`get_body`.
+            type: the type that the body must have, as for :meth:`get_body`.
         """
         return isinstance(b"", type)
 
@@ -46,7 +47,7 @@ class SpooledBytesMessage(BytesMessage):
 
     def _load(self) -> None:
         if isinstance(self._body, BodySource):
-            whole = io.BytesIO()  # gives its bytes away without a copy
+            whole = io.BytesIO()  # getvalue() below makes no copy
             for piece in self._body.pieces():
                 whole.write(piece)
             self._body = whole.getvalue()

@@ -1,4 +1,4 @@
-"""``StreamMessage``: a body of typed values, written and read one after the other."""
+"""``StreamMessage``: a body of typed values, which are written and read one after the other."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ __all__ = ["StreamMessage"]
 class StreamMessage(Message):
     """A message with a stream of values (S172, S174).
 
-    A new message is write-only: the ``write_`` methods append. ``reset()`` makes the message read-only and puts the
-    cursor at the start. Sending and receiving do the same. ``clear_body()`` makes the message empty and write-only
-    again. ``body`` is the whole list in either state. Iterating reads the values from the cursor to the end. The values
-    are those of :class:`MapMessage`.
+    A new message is write-only, and its ``write_`` methods append values. ``reset()`` makes the message read-only and
+    puts the cursor at the start. A sent message and a received message are also read-only. ``clear_body()`` makes the
+    message empty and write-only again. ``body`` is the list of all values, in both states. A loop over the message
+    reads the values from the cursor to the end. A stream message takes the same values as a :class:`MapMessage`.
+
+    A failed read leaves the cursor where it was.
 
     Args:
         items: the first values.
 
     Raises:
-        MessageNotReadableException: (``read_`` methods) the message is write-only.
-        MessageEOFException: (``read_`` methods) there are no more values.
-        MessageFormatException: (``read_`` methods) JMS does not know the conversion (S173), or a field of bytes was
-            read in part; (``write_`` methods) the value is not allowed. After any failed read the cursor stays where it
-            was.
-        MessageNotWriteableException: (``write_`` methods) the message is read-only.
+        MessageNotReadableException: a ``read_`` method was called, and the message is write-only.
+        MessageEOFException: a ``read_`` method was called, and there are no more values.
+        MessageFormatException: a ``read_`` method was called, and JMS does not allow the conversion (S173), or the
+            value is bytes that were read in part. Or a ``write_`` method was called, and the value is not allowed.
+        MessageNotWriteableException: a ``write_`` method was called, and the message is read-only.
     """
 
     __slots__ = ("_part", "_position")
@@ -42,7 +43,7 @@ class StreamMessage(Message):
         self._body = []
         self._position: int = 0
         self._part: int | None = None
-        """The bytes read of the field of bytes at the cursor; ``None`` if no byte of it was read."""
+        """The number of bytes that were read of the field at the cursor. ``None`` if nobody began to read the field."""
         if items is not None:
             self._fill(items)
 
@@ -58,7 +59,7 @@ class StreamMessage(Message):
 
     @property
     def body(self) -> list[Value]:
-        """A copy of all values, wherever the cursor is."""
+        """A copy of all values. The position of the cursor does not matter."""
         return list(self._body)
 
     def reset(self) -> None:
@@ -68,7 +69,7 @@ class StreamMessage(Message):
         self._part = None
 
     def clear_body(self) -> None:
-        """Make the body empty and write-only; headers and properties stay (S163)."""
+        """Make the body empty and write-only. Headers and properties stay (S163)."""
         super().clear_body()
         self._body = []
         self._position = 0
@@ -82,20 +83,20 @@ class StreamMessage(Message):
 
     def _check_readable(self) -> None:
         if not self._body_readonly:
-            raise MessageNotReadableException("the body is write-only until reset()")
+            raise MessageNotReadableException("the body is write-only; reset() makes it readable")
 
     def _peek(self) -> Any:
         """Return the value at the cursor."""
         self._check_readable()
         if self._position >= len(self._body):
-            raise MessageEOFException(f"the stream has {len(self._body)} values, and all of them were read")
+            raise MessageEOFException(f"the stream has {len(self._body)} values, and all values were read")
         return self._body[self._position]
 
     def _whole(self) -> Any:
         value = self._peek()
         if self._part is not None:
             raise MessageFormatException(
-                f"the bytes at position {self._position} were read in part; read_bytes() must finish them first"
+                f"the bytes at position {self._position} were read in part; read the rest with read_bytes() first"
             )
         return value
 
@@ -105,8 +106,11 @@ class StreamMessage(Message):
         return value
 
     def read_boolean(self) -> bool:
-        """Read the next value as a boolean (S173). The value is a boolean or a string. The string ``true``, in any
-        case, is true. ``None`` is ``False``.
+        """Read the next value as a boolean (S173). The value must be a boolean or a string, or ``None``.
+
+        Returns:
+            The boolean. The string ``true``, in any letter case, gives ``True``. Each other string, and ``None``, give
+            ``False``.
 
         Raises:
             MessageFormatException: the value has another type. The cursor stays where it was.
@@ -116,7 +120,7 @@ class StreamMessage(Message):
         return self._read("boolean")
 
     def read_byte(self) -> int:
-        """Read the next value as a byte (S173). The value is a byte, or a string with a number.
+        """Read the next value as a byte (S173). The value must be a byte, or a string with a number.
 
         Raises:
             MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
@@ -127,7 +131,7 @@ class StreamMessage(Message):
         return self._read("byte")
 
     def read_short(self) -> int:
-        """Read the next value as a short (S173). The value is a byte, a short, or a string with a number.
+        """Read the next value as a short (S173). The value must be a byte, a short, or a string with a number.
 
         Raises:
             MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
@@ -138,7 +142,7 @@ class StreamMessage(Message):
         return self._read("short")
 
     def read_char(self) -> Char:
-        """Read the next value as a char (S173). The value is a char.
+        """Read the next value as a char (S173). The value must be a char.
 
         Raises:
             MessageFormatException: the value is ``None`` or has another type. The cursor stays where it was.
@@ -148,7 +152,7 @@ class StreamMessage(Message):
         return self._read("char")
 
     def read_int(self) -> int:
-        """Read the next value as an int (S173). The value is a byte, a short, an int, or a string with a number.
+        """Read the next value as an int (S173). The value must be a byte, a short, an int, or a string with a number.
 
         Raises:
             MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
@@ -159,7 +163,7 @@ class StreamMessage(Message):
         return self._read("int")
 
     def read_long(self) -> int:
-        """Read the next value as a long (S173). The value is any whole number, or a string with a number.
+        """Read the next value as a long (S173). The value must be a whole number, or a string with a number.
 
         Raises:
             MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
@@ -170,7 +174,7 @@ class StreamMessage(Message):
         return self._read("long")
 
     def read_float(self) -> float:
-        """Read the next value as a float (S173). The value is a float (32 bits), or a string with a number.
+        """Read the next value as a float (S173). The value must be a float (32 bits), or a string with a number.
 
         Raises:
             MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
@@ -181,7 +185,7 @@ class StreamMessage(Message):
         return self._read("float")
 
     def read_double(self) -> float:
-        """Read the next value as a double (S173). The value is a float, a double, or a string with a number.
+        """Read the next value as a double (S173). The value must be a float, a double, or a string with a number.
 
         Raises:
             MessageFormatException: the value is ``None``, has another type, or is a string that is not a number. The
@@ -192,10 +196,10 @@ class StreamMessage(Message):
         return self._read("double")
 
     def read_string(self) -> str | None:
-        """Read the next value as text, whatever its type, except bytes (S173).
+        """Read the next value as text (S173). The value may have any type except bytes.
 
         Returns:
-            The text; ``true`` or ``false`` for a boolean. ``None`` if the value is ``None``.
+            The text. A boolean gives ``true`` or ``false``. ``None`` if the value is ``None``.
 
         Raises:
             MessageFormatException: the value is bytes. The cursor stays where it was.
@@ -217,19 +221,21 @@ class StreamMessage(Message):
         return value
 
     def read_bytes(self, length: int | None = None) -> bytes | None:
-        """Read a field of bytes, or up to ``length`` bytes of it.
+        """Read a field of bytes, or up to ``length`` bytes of the field (S174).
 
-        A result that is shorter than ``length`` ends the field. A field that fits exactly needs one more call (S174).
+        A call without ``length``, or a result that is shorter than ``length``, ends the field. The cursor then moves to
+        the next value. A result of exactly ``length`` bytes does not end the field, even if no bytes are left. So one
+        more call must end the field.
 
         Args:
-            length: the most bytes to read, at least 0; ``None`` = the rest of the field.
+            length: the largest number of bytes to read, at least 0. ``None`` reads the rest of the field.
 
         Returns:
-            The bytes. ``None``, where JMS returns -1, for a field that is ``None``, and at the end of a field whose
-            last bytes filled ``length`` exactly.
+            The bytes. ``None`` (where JMS returns -1) if the field is ``None``, or if ``length`` is given and earlier
+            calls have read all bytes. Without ``length`` the result is ``b""`` if earlier calls have read all bytes.
 
         Raises:
-            MessageFormatException: ``length`` is negative, or the field is no bytes.
+            MessageFormatException: ``length`` is negative, or the value is not bytes. The cursor stays where it was.
             MessageEOFException: there are no more values.
             MessageNotReadableException: the message is write-only.
         """
@@ -263,7 +269,7 @@ class StreamMessage(Message):
             value: ``True`` or ``False``.
 
         Raises:
-            MessageFormatException: the value is no ``bool``.
+            MessageFormatException: the value is not a ``bool``.
             MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
         """
         self._write("boolean", value)
@@ -332,7 +338,7 @@ class StreamMessage(Message):
         """Append a float.
 
         Args:
-            value: a number; it is rounded to 32 bits.
+            value: a number, which is rounded to 32 bits.
 
         Raises:
             MessageFormatException: the value is not a number, or is too large for 32 bits.
@@ -368,7 +374,7 @@ class StreamMessage(Message):
         """Append bytes, as one field.
 
         Args:
-            value: bytes of any kind, which are copied, or ``None``.
+            value: the bytes, which are copied, or ``None``.
 
         Raises:
             MessageFormatException: the value is neither bytes nor ``None``.
@@ -377,15 +383,15 @@ class StreamMessage(Message):
         self._write("bytes", value)
 
     def write_object(self, value: Value) -> None:
-        """Append a value by its type. A bare ``int`` is an int if it fits in 32 bits, otherwise a long. A bare
-        ``float`` is a double.
+        """Append a value, and keep its type. An ``int`` becomes an int of Java if it fits in 32 bits, and otherwise a
+        long. A ``float`` becomes a double.
 
         Args:
             value: a ``bool``, ``int``, ``float``, ``str``, ``bytes``, ``None`` or a wrapper such as ``Short`` or
-                ``Char`` (S172).
+                ``Char`` (S172). A wrapper keeps its own type.
 
         Raises:
-            MessageFormatException: the value has no type of JMS.
+            MessageFormatException: JMS does not allow the type of the value.
             MessageNotWriteableException: the message is read-only, or is being sent with a completion listener (S73).
         """
         self._check_body_writeable()

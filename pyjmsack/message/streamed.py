@@ -1,4 +1,4 @@
-"""A bytes message with a body that is read while it is sent, and is never in memory as a whole (S168)."""
+"""A bytes message whose body is read while the message is sent. The whole body is never in memory (S168)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ __all__ = ["StreamedBytesMessage"]
 
 
 class StreamedBytesMessage(BytesMessage):
-    """A bytes message to send, with a body from a file or an iterable. ``clear_body()`` makes it an ordinary one.
+    """A bytes message to send. Its body comes from a source, which is a file or an iterable. ``clear_body()`` removes
+    the source, and the message is then like any other bytes message.
+
+    Args:
+        source: the source of the body.
 
     Raises:
-        MessageNotReadableException: (reading) the body is not in memory.
-        MessageNotWriteableException: (writing) the body comes from its source.
+        MessageNotReadableException: a method reads the body, which is not in memory.
+        MessageNotWriteableException: a method writes to the body, which comes from the source.
     """
 
     __slots__ = ()
@@ -26,12 +30,12 @@ class StreamedBytesMessage(BytesMessage):
 
     @property
     def body_length(self) -> int:
-        """Number of bytes in the body."""
+        """The number of bytes in the body."""
         body = self._body
         return body.length if isinstance(body, BodySource) else super().body_length
 
     def reset(self) -> None:
-        """Do nothing, because a body from a source is always read-only."""
+        """Make the body read-only. A body from a source is always read-only."""
         if not isinstance(self._body, BodySource):
             super().reset()
 
@@ -46,5 +50,5 @@ class StreamedBytesMessage(BytesMessage):
     def _check_in_memory(self) -> None:
         if isinstance(self._body, BodySource):
             raise MessageNotReadableException(
-                f"the body comes from {self._body!r} when the message is sent, and is not in memory"
+                f"the body is read from {self._body!r} when the message is sent, and is not in memory before"
             )

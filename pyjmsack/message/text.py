@@ -11,7 +11,7 @@ __all__ = ["TextMessage"]
 
 
 class TextMessage(Message):
-    """A message with text; ``None`` means no text, which is not the same as ``""`` (S170).
+    """A message with text. ``None`` means that there is no text, which is not the same as ``""`` (S170).
 
     Args:
         text: the text.
@@ -30,7 +30,7 @@ class TextMessage(Message):
 
     @property
     def text(self) -> str | None:
-        """The text.
+        """The text. ``None`` if there is no text.
 
         Raises (on setting):
             MessageFormatException: the value is neither ``str`` nor ``None``.

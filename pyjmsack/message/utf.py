@@ -1,4 +1,8 @@
-"""Modified UTF-8 of Java's ``DataInput``: U+0000 is two bytes, and a character beyond the BMP is two surrogates."""
+"""Writes and reads the modified UTF-8 of Java's ``DataInput``.
+
+Modified UTF-8 has two differences from UTF-8. U+0000 is written as two bytes. A character above U+FFFF is written as
+two surrogates.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +30,13 @@ def _as_surrogates(character: str) -> str:
 
 
 def decode_utf(data: bytes) -> str:
-    """Return the text of modified UTF-8 bytes; a lone surrogate is kept.
+    """Return the text of modified UTF-8 bytes. A surrogate without its partner stays in the text.
 
     Raises:
         MessageFormatException: the bytes are not valid modified UTF-8.
     """
     try:
-        # C0 80 is the only pair of bytes with C0 in it, so replacing it changes no other character
+        # the byte C0 occurs in the pair C0 80 only, so the replacement changes no other character
         units = data.replace(b"\xc0\x80", b"\x00").decode("utf-8", "surrogatepass")
         return units.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")
     except UnicodeDecodeError as error:

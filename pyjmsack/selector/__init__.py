@@ -1,4 +1,4 @@
-"""Message selectors: this package checks their text before it is sent. The broker evaluates them (S187)."""
+"""Checks the text of a message selector before the client sends the selector. The broker evaluates it (S187)."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from pyjmsack.kept import kept
 __all__ = ["MAX_LENGTH", "check_selector"]
 
 MAX_LENGTH = 65_536
-"""The most characters of a selector."""
+"""The largest number of characters in a selector."""
 
 _BROKER_DIALECT = re.compile(r"\s*(no_convert_string_expressions|convert_string_expressions|hyphenated_props):")
 
 
 @kept(256)
 def check_selector(text: str) -> None:
-    """Check a selector of JMS 2.0 (3.8.1), or of Artemis with ``"m.annotation"`` (S187, S188).
+    """Check a selector of JMS 2.0 (section 3.8.1). A selector of Artemis with a quoted name, such as
+    ``"m.annotation"``, is allowed too (S187, S188).
 
-    A text that starts with a broker's own prefix, such as ``convert_string_expressions:``, is in another language,
-    which only the broker checks.
+    A text that starts with a prefix of a broker, such as ``convert_string_expressions:``, is in another language. This
+    function does not check such a text, because only the broker knows the language.
 
     Args:
-        text: the selector, at most 65,536 characters.
+        text: the selector. It may have at most 65,536 characters.
 
     Raises:
-        InvalidSelectorException: ``text`` does not parse, compares values that have no order, names a header that
-            selectors may not use, or is too long or too deep. The text of the error shows the place, what was expected,
-            and the nearest word.
+        InvalidSelectorException: ``text`` does not follow the grammar, compares values that have no order, names a
+            header that selectors may not use, is too long, or has too many nested parts. The error shows the place of
+            the mistake, and names what was expected there. If a keyword is misspelt, the error names the right keyword.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidSelectorException(f"selector: expected at most {MAX_LENGTH} characters, not {len(text)}")
     if _BROKER_DIALECT.match(text):
         return
-    # not imported above, because only programs with selectors need the parser library
+    # imported here, because only programs that use selectors need the parser library
     from pyjmsack.selector.grammar import parse
 
     parse(text)

@@ -1,4 +1,5 @@
-"""The grammar of selectors, and the check of types without a message (JMS 2.0, section 3.8.1; S187, S188)."""
+"""The grammar of selectors. It also checks the types in a selector, as far as the text tells them (JMS 2.0, section
+3.8.1; S187, S188)."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ from pyjmsack.errors import InvalidSelectorException
 __all__ = ["parse"]
 
 MAX_DEPTH: Final = 200
-"""The most parentheses, ``NOT`` and signs around one operand, because brokers parse by recursion."""
+"""The largest number of parentheses, ``NOT`` and signs around one operand. There is a limit, because brokers parse
+selectors by recursion."""
 
 KEYWORDS: Final = ("AND", "BETWEEN", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT", "NULL", "OR", "TRUE")
 HEADERS: Final = ("JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType")
 """The header fields that a selector may name."""
 
-# Arithmetic and % are those of ActiveMQ. Every rule is left-recursive, or bounded by the depth that operands carry.
+# The rules for arithmetic and % are the rules of ActiveMQ. A rule is left-recursive, or MAX_DEPTH bounds its recursion.
 GRAMMAR: Final = r"""
 start: _or
 _or: _and | disjunction
@@ -58,10 +60,10 @@ NAME: /[^\W\d][\w$]*|\$[\w$]*/
 """ + "\n".join(rf"{word}.2: /{word}(?![\w$])/i" for word in KEYWORDS)  # noqa: E501 - a terminal stands in one line
 
 _MINUS: Final = "\ue000"
-"""Stands for a ``-`` that begins no comment. It is a private character of Unicode, which has no meaning in a selector.
-"""
+"""Stands for a ``-`` that cannot begin a comment. It is a private character of Unicode, which has no meaning in a
+selector."""
 _NO_SIGN: Final = "\ue001"
-"""Replaces the character of ``_MINUS`` where a selector contains it. It is allowed only inside strings."""
+"""Stands for a ``_MINUS`` that the selector itself contains. This character is allowed only inside strings."""
 
 _SHOWN: Final = {
     "EQUALITY": "'=' or '<>'",
@@ -82,7 +84,7 @@ _SHOWN: Final = {
 
 
 class _Refused(Exception):  # noqa: N818 - never leaves this module
-    """An error in a selector, with its place."""
+    """A mistake in a selector, with its position in the text."""
 
     def __init__(self, text: str, position: int) -> None:
         super().__init__(text)
@@ -93,7 +95,7 @@ class Operand(NamedTuple):
     """The type of a part of a selector, as far as the text alone tells the type."""
 
     kind: str
-    """``string``, ``number``, ``boolean``, or ``name``: a property, of any type."""
+    """``string``, ``number``, ``boolean``, or ``name``. A name is a property or a header, whose type is unknown."""
     position: int
     depth: int = 0
     bare: bool = False
@@ -104,7 +106,8 @@ class Operand(NamedTuple):
 class _Types(Transformer[Token, Operand]):
     """Finds the types of operands.
 
-    The parser calls it bottom-up while it runs, so that there is no tree and no recursion.
+    The parser calls these methods while it reads the text, first for the inner parts. So no tree and no recursion are
+    needed.
     """
 
     @staticmethod
@@ -137,7 +140,7 @@ class _Types(Transformer[Token, Operand]):
     def negation(self, operator: Token, part: Operand) -> Operand:
         self._want(part, "boolean", "NOT")
         if part.bare:  # ActiveMQ and Artemis read NOT a = 1 as (NOT a) = 1, which is never true for a number
-            raise _Refused("brokers read NOT as part of the first operand; write NOT (...)", part.position)
+            raise _Refused("brokers take NOT as a part of the first operand only; write NOT (...)", part.position)
         return self._nest(operator, part, "boolean")
 
     def equality(self, left: Operand, _operator: Token, right: Operand) -> Operand:
@@ -211,7 +214,7 @@ def _unquoted(token: Token) -> str:
 
 
 def _fits_long(token: Token) -> bool:
-    """Whether a whole number fits. 2**63 fits, because a minus sign may stand before it."""
+    """Return whether a whole number fits in 64 bits. 2**63 fits too, because a minus sign may stand before it."""
     digits = token.lower().rstrip("l")
     if digits.startswith("0x"):
         base, digits = 16, digits[2:]
@@ -220,7 +223,8 @@ def _fits_long(token: Token) -> bool:
     else:
         base = 8 if digits.startswith("0") else 10
     digits = digits.lstrip("0")
-    return len(digits) <= 22 and int(digits or "0", base) <= 2**63  # 22 octal digits; int() is slow on a long text
+    # 2**63 has 22 octal digits; longer texts are refused here, because int() is slow for them
+    return len(digits) <= 22 and int(digits or "0", base) <= 2**63
 
 
 _PARSER: Final = Lark(GRAMMAR, parser="lalr", lexer="basic", transformer=_Types(), propagate_positions=False)
@@ -229,9 +233,9 @@ _PARSER: Final = Lark(GRAMMAR, parser="lalr", lexer="basic", transformer=_Types(
 def _with_plain_minus(text: str) -> str:
     """Return the text with ``_MINUS`` in place of each ``-`` after the last line end.
 
-    A comment begins with ``--`` and ends at a line end, so no comment can begin after the last line end. There ``--``
-    means two signs. Without this replacement, the lexer would look for the end of a comment at each of them, up to the
-    end of the text. With 64,000 signs this took a minute.
+    A comment begins with ``--`` and ends at a line end. So no comment can begin after the last line end, and there
+    ``--`` means two signs. Without this replacement, the lexer would look for the end of a comment at each ``--``, up
+    to the end of the text. For 64,000 signs this took a minute.
     """
     end = max(text.rfind("\n"), text.rfind("\r")) + 1
     text = text.replace(_MINUS, _NO_SIGN)
@@ -264,7 +268,8 @@ def parse(text: str) -> None:
 
 
 def _misspelt(text: str, position: int) -> str:
-    """Return the keyword that the author probably meant, if this word or the word before is nearly a keyword."""
+    """Return a hint with the keyword that the author probably meant. The hint is empty if neither the word at this
+    position nor the word before it is nearly a keyword."""
     here = re.compile(r"\w{1,12}").match(text, position)
     before = re.search(r"(\w{1,12})\s*$", text[max(0, position - 40) : position])
     for word in (here and here[0], before and before[1]):

@@ -94,7 +94,7 @@ BOTH = pytest.mark.parametrize("read", [read_from_map, read_from_stream])
 def test_every_cell_of_the_conversion_table_s173(read: Read, stored: str, wanted: str) -> None:
     value = STORED[stored]
     if wanted not in ALLOWED[stored]:
-        with pytest.raises(MessageFormatException, match=rf"is a {stored}.*as {wanted}"):
+        with pytest.raises(MessageFormatException, match=rf"has the type {stored}.*as {wanted}"):
             read(value, wanted)
         return
     result = read(value, wanted)
