@@ -110,12 +110,11 @@ class Outgoing:
 
     __slots__ = ("_delivery_id", "_heads", "_payload", "_position", "_settled", "_state", "link")
 
-    def __init__(
-        self, link: Any, heads: TransferHeads, delivery_id: int, payload: bytes, state: bytes, settled: bool
-    ) -> None:
+    def __init__(self, link: Any, heads: TransferHeads, payload: bytes, state: bytes, settled: bool) -> None:
         self.link = link
         self._heads = heads
-        self._delivery_id = delivery_id
+        self._delivery_id = 0
+        """The number of the message, which it gets with its first transfer."""
         self._payload = memoryview(payload)
         self._state = state
         self._settled = settled
@@ -125,6 +124,8 @@ class Outgoing:
     def frame(self, max_frame_size: int) -> tuple[bytes, memoryview]:
         """Return the next transfer as two parts: the bytes before its payload, and the payload."""
         begun, payload = self._position >= 0, self._payload
+        if not begun:
+            self._delivery_id = self.link.number(self)
         position = max(self._position, 0)
         overhead = len(self._head(begun, True, 0))
         piece = payload[position : position + max_frame_size - overhead]

@@ -105,13 +105,16 @@ class SenderLink(Link):
     the credit up (2.6.7).
     """
 
-    __slots__ = ("_drained_later", "_heads", "_queued", "_room", "credit", "unsettled")
+    __slots__ = ("_drained_later", "_heads", "_queued", "_room", "_waiting", "credit", "unsettled")
 
     def __init__(self, session: Session, local: Attach, owner: Any) -> None:
         super().__init__(session, local, owner)
         self.credit = 0
         self.unsettled: dict[int, Any] = {}
         """The contexts of the messages that have no outcome yet, by delivery-id."""
+        self._waiting: dict[object, Any] = {}
+        """The contexts of the messages of which no transfer was sent yet, by what waits in the session's queue. A
+        message without an outcome is not here."""
         self._heads = TransferHeads(session.channel, local.handle)
         self._room = 0
         self._queued = 0
@@ -148,15 +151,18 @@ class SenderLink(Link):
         self.credit -= 1
         self._delivery_count = (self._delivery_count + 1) & SERIAL_MASK
         session = self._session
-        delivery_id = session.next_delivery_id(None if settled else self)
-        if not settled:
-            self.unsettled[delivery_id] = context
         size = len(payload)
         if size <= self._room and not state and session.take_window():
+            delivery_id = session.next_delivery_id(None if settled else self)
+            if not settled:
+                self.unsettled[delivery_id] = context
             session.connection.put(self._heads.whole(delivery_id, settled, size), payload)
         else:
             self._queued += 1
-            session.queue(Outgoing(self, self._heads, delivery_id, payload, state, settled))
+            outgoing = Outgoing(self, self._heads, payload, state, settled)
+            if not settled:
+                self._waiting[outgoing] = context
+            session.queue(outgoing)
 
     def stream(
         self, context: Any, wants: Callable[[], None], *, state: bytes = b"", settled: bool = False
@@ -173,20 +179,24 @@ class SenderLink(Link):
         self._queued += 1
         return OutgoingStream(self._session, self, self._heads, context, wants, state, settled)
 
-    def begin_stream(self, context: Any) -> int:
-        """Return a new delivery-id for a message whose first piece is sent now.
+    def expect(self, outgoing: object, context: Any) -> None:
+        """Note that the outcome of a message is wanted, which waits to be sent."""
+        self._waiting[outgoing] = context
 
-        A ``context`` of ``None`` means that no outcome is wanted.
-        """
-        delivery_id = self._session.next_delivery_id(None if context is None else self)
-        if context is not None:
-            self.unsettled[delivery_id] = context
+    def number(self, outgoing: object) -> int:
+        """Return a new delivery-id for a message that waited, because its first transfer is sent now."""
+        if outgoing not in self._waiting:
+            return self._session.next_delivery_id(None)
+        delivery_id = self._session.next_delivery_id(self)
+        self.unsettled[delivery_id] = self._waiting.pop(outgoing)
         return delivery_id
 
-    def forget(self, delivery_id: int) -> None:
-        """Forget a message, because its outcome is not wanted any more."""
-        self.unsettled.pop(delivery_id, None)
-        self._session.forget_unsettled((delivery_id,))
+    def forget(self, outgoing: object, delivery_id: int | None) -> None:
+        """Forget a message, because its outcome is not wanted any more. ``None`` = it has no number yet."""
+        self._waiting.pop(outgoing, None)
+        if delivery_id is not None:
+            self.unsettled.pop(delivery_id, None)
+            self._session.forget_unsettled((delivery_id,))
 
     def unsent(self) -> None:
         """Take back the credit of a message that was given up before any part was sent. Another message may use the
@@ -197,9 +207,10 @@ class SenderLink(Link):
 
     def abandon(self) -> list[Any]:
         """Return the contexts of all messages without an outcome, and forget them."""
-        contexts = list(self.unsettled.values())
+        contexts = [*self.unsettled.values(), *self._waiting.values()]
         self._session.forget_unsettled(self.unsettled)
         self.unsettled.clear()
+        self._waiting.clear()
         return contexts
 
     def sent(self) -> None:
@@ -225,8 +236,8 @@ class SenderLink(Link):
         if self._detached or flow.link_credit is None:
             return []
         start = self.local.initial_delivery_count or 0
-        limit = (start if flow.delivery_count is None else flow.delivery_count) + flow.link_credit
-        self.credit = max(0, serial_distance(limit & SERIAL_MASK, self._delivery_count))
+        received = start if flow.delivery_count is None else flow.delivery_count
+        self.credit = max(0, flow.link_credit - serial_distance(self._delivery_count, received))
         self.drain = flow.drain
         return [(CREDIT, self)]
 
@@ -335,6 +346,8 @@ class ReceiverLink(Link):
             return []
         if flow.delivery_count is not None:
             advance = serial_distance(flow.delivery_count, self._delivery_count)
+            if advance == -1 and self._assembly is not None:
+                return []  # a sender may count a message when its last transfer is sent, and this is an earlier state
             if self._overdraft is not None and not 0 <= advance <= self._credit + self._overdraft:
                 text = f"the sender counts {advance} more messages than it sent, credit was {self._credit}"
                 raise ViolationError("amqp:link:transfer-limit-exceeded", text)

@@ -145,7 +145,12 @@ class Session:
     # -- for links ----------------------------------------------------------------------------------------------
 
     def next_delivery_id(self, link: SenderLink | None) -> int:
-        """Return the delivery-id for a new message. ``link`` gets the outcome; ``None`` = no outcome is wanted."""
+        """Return the delivery-id for a message whose first transfer is sent now. ``link`` gets the outcome; ``None`` =
+        no outcome is wanted.
+
+        A message that waits has no number, because its link may end first. A missing number is an error for the peer
+        (2.6.12): Artemis and ActiveMQ Classic then close the connection.
+        """
         number = self._next_delivery_id
         self._next_delivery_id = (number + 1) & SERIAL_MASK
         if link is not None:
@@ -280,8 +285,8 @@ class Session:
         if serial_distance(received, self._next_outgoing_id) > 0:
             text = f"next-incoming-id {received}, but next-outgoing-id is {self._next_outgoing_id}"
             raise ViolationError("amqp:invalid-field", text)
-        limit = (received + flow.incoming_window) & SERIAL_MASK
-        self._outgoing_room = max(0, serial_distance(limit, self._next_outgoing_id))
+        on_the_way = serial_distance(self._next_outgoing_id, received)
+        self._outgoing_room = max(0, flow.incoming_window - on_the_way)
         self._send_queued()
         link = None
         events: list[Event] = []

@@ -36,6 +36,7 @@ class OutgoingStream:
         "_state",
         "_waiting",
         "_wants",
+        "_written",
         "link",
     )
 
@@ -60,7 +61,7 @@ class OutgoingStream:
         self._piece = memoryview(b"")
         self._waiting = False
         """Whether this message is in the session's queue of outgoing messages."""
-        self._begun = self._last = self._aborted = False
+        self._written = self._begun = self._last = self._aborted = False
         self._over = False
         """Whether the last frame of the message has been made."""
 
@@ -68,8 +69,10 @@ class OutgoingStream:
         """Send a piece. Call this only after the previous piece was sent. Does nothing if the link is detached."""
         if self.link.detached:
             return
-        if self._delivery_id is None:
-            self._delivery_id = self.link.begin_stream(None if self._settled else self._context)
+        if not self._written:
+            self._written = True
+            if not self._settled:
+                self.link.expect(self, self._context)
         self._piece, self._last = memoryview(piece), last
         self._queue()
 
@@ -77,11 +80,11 @@ class OutgoingStream:
         """Take the message back: the peer forgets the pieces that it has. Does nothing after the last frame."""
         if self.link.detached or self._over:
             return
-        if self._delivery_id is None:
+        if not self._written:
             self.link.unsent()
             self._over = True
             return
-        self.link.forget(self._delivery_id)
+        self.link.forget(self, self._delivery_id)
         self._aborted, self._piece = True, memoryview(b"")
         self._queue()
 
@@ -93,6 +96,8 @@ class OutgoingStream:
     def frame(self, max_frame_size: int) -> tuple[bytes, memoryview]:
         """Return the next transfer as two parts: the bytes before its payload, and the payload."""
         begun, self._begun = self._begun, True
+        if not begun:
+            self._delivery_id = self.link.number(self)
         if begun and self._aborted:
             self._over = True
             return self._heads.aborted(), memoryview(b"")
@@ -105,7 +110,7 @@ class OutgoingStream:
     def _head(self, begun: bool, more: bool, size: int) -> bytes:
         if begun:
             return self._heads.following(more, size)
-        assert self._delivery_id is not None  # it was numbered when it was queued
+        assert self._delivery_id is not None  # it was numbered by frame()
         return self._heads.first(self._delivery_id, self._settled, self._state, more, size)
 
     @property

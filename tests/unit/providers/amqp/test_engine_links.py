@@ -194,6 +194,68 @@ def test_a_drain_waits_for_messages_that_the_window_holds_back() -> None:
     assert [type(performative) for performative, _ in wire.said()] == [Transfer, Flow]
 
 
+def _numbers(wire: Wire) -> list[int | None]:
+    return [transfer.delivery_id for transfer, _ in wire.said() if isinstance(transfer, Transfer)]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("settled", [False, True], ids=["unsettled", "settled"])
+def test_a_link_that_ends_leaves_no_gap_in_the_numbers_of_others(settled: bool, stream: bool) -> None:
+    """2.6.12: Artemis and ActiveMQ Classic close the connection for a missing delivery-id."""
+    wire = Wire()
+    session = wire.session()
+    ending, going_on = wire.sender(session), wire.sender(session, name="t")
+    wire.credit(going_on, 10, window=0)
+    if stream:
+        ending.stream("dropped", lambda: None, settled=settled).write(b"1", last=True)
+    else:
+        ending.send(b"1", "dropped", settled=settled)
+    going_on.send(b"2", "kept")
+    ending.detach(closed=True)
+    assert ending.abandon() == ([] if settled else ["dropped"])
+    wire.credit(going_on, 10)
+    assert _numbers(wire) == [0]
+    assert wire.say(Disposition(role=True, first=0, settled=True, state=ACCEPTED)) == [
+        (OUTCOME, going_on, "kept", ACCEPTED)
+    ]
+
+
+def test_a_stream_that_is_taken_back_before_its_first_transfer_wants_no_outcome() -> None:
+    wire = Wire()
+    link = wire.sender(wire.session())
+    wire.credit(link, 10, window=0)
+    stream = link.stream("withdrawn", lambda: None)
+    stream.write(b"1", last=True)
+    stream.abort()
+    assert link.abandon() == []
+    wire.credit(link, 10)
+    link.send(b"2", "kept")
+    assert _numbers(wire) == [0, None, 1]
+
+
+@pytest.mark.parametrize("credit", [2**31, 2**32 - 1])
+def test_credit_may_be_more_than_half_of_the_serial_numbers(credit: int) -> None:
+    """2.6.7: it is a number of messages, and no serial number."""
+    wire = Wire()
+    link = wire.sender(wire.session(), credit=credit)
+    link.send(b"m", None)
+    wire.credit(link, credit)
+    assert link.credit == credit - 1
+
+
+def test_a_flow_in_the_middle_of_a_message_changes_no_credit() -> None:
+    """2.6.7: a sender may count a message when its last transfer is sent."""
+    wire = Wire()
+    link = wire.receiver(wire.session(), credit=1)
+    wire.transfer(0, more=True)
+    wire.say(flow_of(delivery_count=0, link_credit=1))
+    wire.transfer(None)
+    assert link.credit == 0
+    link.grant(1)
+    flow = wire.one(Flow)
+    assert (flow.delivery_count, flow.link_credit) == (1, 1)
+
+
 def test_credit_is_that_of_the_peer_s_count() -> None:
     """2.6.7: what is on its way is not granted twice, and credit may be taken back."""
     wire = Wire()

@@ -53,6 +53,16 @@ def test_no_more_transfers_leave_than_the_peer_s_window_has_room_for(first_id: i
     assert b"".join(payloads) == b"x" * 2100
 
 
+@pytest.mark.parametrize("window", [2**31, 2**32 - 1])
+def test_a_window_may_be_more_than_half_of_the_serial_numbers(window: int) -> None:
+    """2.5.6: it is a number of transfers, and no serial number. Sends would wait for ever."""
+    wire = Wire()
+    link = wire.sender(wire.session())
+    wire.say(windows(0, window))
+    link.send(b"m", None)
+    assert [type(performative) for performative, _ in wire.said()] == [Transfer]
+
+
 def test_a_window_of_one_is_opened_again_after_each_transfer() -> None:
     """2.5.6: ours, in a Flow."""
     wire = Wire()
