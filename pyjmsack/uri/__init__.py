@@ -1,8 +1,11 @@
-"""Broker URLs and options: text in, frozen typed values out.
+"""Turns the text of broker URLs and options into typed values that cannot be changed.
 
-:func:`parse_url` for brokers, :func:`parse_destination_options` for destinations, :func:`redact` for logs; ``OPTIONS``
-is the table of all options, from which the documentation is made. Names, units and defaults are those of the
-configuration pages of Qpid JMS and ActiveMQ Classic.
+- :func:`parse_url` reads the URL of a broker.
+- :func:`parse_destination_options` reads the options of a destination.
+- :func:`redact` removes passwords from a URL, for logs.
+- ``OPTIONS`` is the table of all options of a broker URL. The documentation is made from this table.
+
+The names, units and defaults come from the configuration pages of Qpid JMS and ActiveMQ Classic.
 """
 
 from pyjmsack.uri.address import redact

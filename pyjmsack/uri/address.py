@@ -1,6 +1,6 @@
 """The part of a broker URL before its options: scheme, host and port, or the members of a failover URL.
 
-:func:`redact` writes a whole URL for logs and error messages. It shows only parts that are known to be harmless.
+:func:`redact` writes a whole URL for logs and error messages. The result shows only parts that cannot be secret.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _WEBSOCKET: Final = "amqpws://host:5672"
 _WEBSOCKET_TLS: Final = "amqpwss://host:5671"
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _BEGINNING: Final = re.compile(r"(?<![^(,\s])([A-Za-z][A-Za-z0-9+.-]*)://")
-# in the value of an option, unless the value is a list of brokers itself
+# finds another member in the value of an option; the value of priorityURIs may be a list of brokers
 _ANOTHER_MEMBER: Final = re.compile(r"(?:^|&)(?!(?:failover\.)?priorityURIs=)[^&]*,\s*[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST_CHARACTERS: Final = re.compile(r"[\w.-]+")
 
 
 class Address(NamedTuple):
-    """The parts of the URL of a single broker. ``port`` is ``None`` if the URL names none."""
+    """The parts of the URL of a single broker. ``port`` is ``None`` if the URL has no port."""
 
     scheme: str
     host: str
@@ -58,8 +58,10 @@ class Address(NamedTuple):
 
 
 class Composite(NamedTuple):
-    """The parts of a failover URL. Without ``parentheses`` no member has a query of its own. If there is only one
-    member, the query is that of the member and of the whole URL.
+    """The parts of a failover URL.
+
+    A URL without ``parentheses`` has only one query. If it has several members, this is the query of the whole URL. If
+    it has only one member, the query has the options of this member and of the whole URL.
     """
 
     members: tuple[str, ...]
@@ -68,12 +70,12 @@ class Composite(NamedTuple):
 
 
 def refuse(what: str, why: str) -> NoReturn:
-    """Raise an error which says that ``what``, a URL without its secrets, is malformed."""
+    """Raise an error about a malformed URL. ``what`` names the URL without its secrets. ``why`` names the mistake."""
     raise InvalidURLException(f"{what}: {why}")
 
 
 def scheme_of(url: str) -> str:
-    """Return the text before the first colon, in small letters."""
+    """Return the text before the first colon, in lower case."""
     return url.partition(":")[0].lower()
 
 
@@ -82,7 +84,7 @@ def parse_address(what: str, url: str) -> Address:
 
     Raises:
         InvalidURLException: the URL is malformed, or its scheme is unknown.
-        UnsupportedFeatureException: the scheme is known, but not supported yet.
+        UnsupportedFeatureException: Java clients know the scheme, but this library does not support it.
     """
     scheme, rest = _split_scheme(what, url)
     user_info, rest = split_user_info(rest)
@@ -97,10 +99,10 @@ def parse_address(what: str, url: str) -> Address:
 
 
 def split_composite(what: str, url: str) -> Composite:
-    """Return the parts of a failover URL. Its members are not parsed.
+    """Return the parts of a failover URL. The URLs of the members are not parsed.
 
     Raises:
-        InvalidURLException: its parentheses do not match, or there is no member.
+        InvalidURLException: the parentheses do not match, or a member is empty.
     """
     rest = url.partition(":")[2].strip()
     if rest.startswith("//"):
@@ -117,7 +119,7 @@ def split_composite(what: str, url: str) -> Composite:
 
 
 def _without_parentheses(what: str, rest: str) -> Composite:
-    """Read ``failover:uri,uri?options`` as ActiveMQ does, if this text can have one meaning only."""
+    """Read ``failover:uri,uri?options`` as ActiveMQ does. Refuse the text if it can have more than one meaning."""
     text, _, query = rest.partition("?")
     if not text or ("," in text and "@" in text) or _ANOTHER_MEMBER.search(query):
         refuse(what, f"expected failover:(uri,uri)?options, such as failover:({PLAIN},amqp://other:5672)")
@@ -140,7 +142,7 @@ def _split_scheme(what: str, url: str) -> tuple[str, str]:
             f"{scheme} URLs are known but not supported: {why}; supported are {supported}"
         )
     if scheme == FAILOVER:
-        refuse(what, "a failover URL cannot be a member of another")
+        refuse(what, "a failover URL cannot be a member of another failover URL")
     if scheme in JAVA_SCHEMES and scheme not in SCHEMES:
         raise InvalidURLException(f"{scheme}:// {_instead(JAVA_SCHEMES[scheme])}")
     match = _SCHEME.fullmatch(url)
@@ -199,7 +201,7 @@ def _check_host(what: str, host: str, *, ipv6: bool) -> None:
         elif not _HOST_CHARACTERS.fullmatch(host):
             raise ValueError
         else:
-            host.encode("idna")  # as ``getaddrinfo`` does, which refuses empty and overlong labels
+            host.encode("idna")  # ``getaddrinfo`` does the same, and refuses empty labels and labels that are too long
     except ValueError:
         refuse(what, "the host is neither a name nor an address")
 
@@ -221,7 +223,7 @@ _COMPOSITE: Final = re.compile(r"([A-Za-z]+):(?://)?\((.*)", re.DOTALL)
 _SINGLE_MEMBER: Final = re.compile(r"failover:(?://)?([A-Za-z][A-Za-z0-9+.-]*://.*)", re.DOTALL | re.IGNORECASE)
 _HOST_AND_PORT: Final = re.compile(r"(\[[0-9A-Fa-f:.]*(%25\w+)?\]|[\w.-]*)(:[0-9]{0,5})?")
 _OPTION_NAME: Final = re.compile(rf"({'|'.join(map(re.escape, OPTION_PREFIXES))})[A-Za-z.]+=.*", re.DOTALL)
-# only for our schemes, because the rest of a password behind a raw comma may look like a URL of another scheme
+# only our schemes fit, because after an unescaped comma the rest of a password may look like a URL of another scheme
 _MEMBER: Final = re.compile(rf"({'|'.join(map(re.escape, SCHEMES))})://{_HOST_AND_PORT.pattern}")
 
 
@@ -231,8 +233,8 @@ _SECRETS: Final = ("password", "passcode", "passphrase", "secret", "token", "key
 
 
 def resembles_secret(name: str) -> bool:
-    """Return whether an option of this name may have a password as its value. The name may be misspelt, or that of
-    another client.
+    """Return whether the value of an option with this name may be a password. The name may be misspelt, or it may be
+    the name of an option of another client.
     """
     plain = unquote_plus(name, errors="replace")
     row = OPTIONS.get(plain.removeprefix(NESTED_PREFIX))
@@ -244,10 +246,10 @@ def resembles_secret(name: str) -> bool:
 
 
 def before_secret(text: str) -> str | None:
-    """Return a query, or a URL, up to the value of the first option that resembles a secret; ``None`` if there is no
-    such option.
+    """Return the part of a query, or of a URL, before the value of the first option that resembles a secret. Return
+    ``None`` if there is no such option.
 
-    The rest must not be shown, up to the end, because a password may contain any delimiter unescaped.
+    The whole rest of the text must not be shown, because a password may contain any delimiter without an escape.
     """
     for found in _NAME.finditer(text):
         if resembles_secret(found[1]):
@@ -256,10 +258,11 @@ def before_secret(text: str) -> str | None:
 
 
 def split_user_info(rest: str) -> tuple[str | None, str]:
-    """Split the text after ``//`` into user-info and the rest. Without user-info the first part is ``None``.
+    """Split the text after ``//`` into the user-info and the rest. The first part is ``None`` if there is no user-info.
 
-    The user-info may contain a ``/``, ``?`` or ``#`` as it is. So it ends at the last ``@`` before the first ``=``. A
-    later ``@`` is part of an option's value.
+    The user-info ends at the last ``@`` before the first ``/``, ``?`` or ``#``. If there is no such ``@``, the
+    user-info may contain these characters without an escape. It then ends at the last ``@`` before the first ``=``,
+    because a later ``@`` is part of the value of an option.
     """
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     scope = authority if "@" in authority else rest.partition("=")[0]
@@ -268,7 +271,7 @@ def split_user_info(rest: str) -> tuple[str | None, str]:
 
 
 def split_query(rest: str) -> tuple[str, str]:
-    """Split the text after ``//`` into address and query, without the fragment."""
+    """Split the text after ``//`` into the address and the query. A fragment is left out."""
     address, _, query = rest.partition("#")[0].partition("?")
     return address, query
 
@@ -276,10 +279,10 @@ def split_query(rest: str) -> tuple[str, str]:
 def redact(url: str) -> str:
     """Return a broker URL without passwords and user-info, for logs.
 
-    The text may be no URL at all. Each part that cannot be told from a password becomes ``***``.
+    The text need not be a URL. Each part that may be a password becomes ``***``.
 
     Args:
-        url: the URL, also a ``failover:`` URL.
+        url: the URL of a single broker, or a ``failover:`` URL.
     """
     if composite := _COMPOSITE.fullmatch(url):
         return _redact_composite(composite[1], composite[2])
@@ -291,7 +294,8 @@ def redact(url: str) -> str:
     user_info, rest = split_user_info(simple[2])
     if user_info is None:
         return f"{simple[1]}://{_redact_rest(rest)}"
-    # these are options whose '?' was forgotten: the '@' may belong to a password, and so may the text after it
+    # a '=' before the '@' means that the '?' before the options is missing; then the '@' may belong to a password, and
+    # so may the text after the '@'
     return f"{simple[1]}://{HIDDEN}@" + (HIDDEN if "=" in user_info else _redact_rest(rest))
 
 

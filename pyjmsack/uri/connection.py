@@ -1,6 +1,8 @@
-"""The ``jms.*`` options: settings for the life of a connection, with any protocol. The limit of message sizes,
-``jms.maxMessageSize``, takes effect in ``providers/amqp/provider.py``, ``amqp/engine/link.py`` and
-``amqp/oversize.py``, and in ``providers/stomp/provider.py`` and ``stomp/frames.py``."""
+"""The ``jms.*`` options. They hold for the whole life of a connection, with both protocols.
+
+The limit of message sizes, ``jms.maxMessageSize``, takes effect in ``providers/amqp/provider.py``,
+``amqp/engine/link.py`` and ``amqp/oversize.py``, and in ``providers/stomp/provider.py`` and ``stomp/frames.py``.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ _ACTIVEMQ: Final = "ActiveMQ Classic"
 
 def _tracing(text: str) -> str:
     if text.lower() == "opentracing":
-        raise UnsupportedFeatureException("jms.tracing=opentracing: not here; use jms.tracing=opentelemetry")
+        raise UnsupportedFeatureException("jms.tracing=opentracing is not supported; use jms.tracing=opentelemetry")
     return {"noop": "noop", "opentelemetry": "opentelemetry"}[text.lower()]
 
 
@@ -46,13 +48,14 @@ _TRACING = Kind("choice", "one of noop, opentelemetry", _tracing)
 _MESSAGE_IDS = choice(
     {"DEFAULT": "", "UUID": "ID:AMQP_UUID:", "UUID_STRING": "ID:AMQP_NO_PREFIX:", "PREFIXED_UUID_STRING": "ID:"}
 )
-"""The prefix before a UUID in ``JMSMessageID``, which decides how AMQP encodes the id (S159). Empty = ids are
-no UUIDs."""
+"""For each name, the text before the UUID in ``JMSMessageID``. This text decides how AMQP encodes the id (S159). It is
+empty for ``DEFAULT``, because the ids are then not UUIDs."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The ``jms.*`` options: settings for the life of a connection, with any protocol."""
+    """The ``jms.*`` options. They hold for the whole life of a connection, with both protocols. Durations are in
+    seconds."""
 
     username: str | None = option("jms.username", USER, None, "user name of the login")
     password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
@@ -130,8 +133,8 @@ class ConnectionOptions:
     )
     queue_prefix: str = option("jms.queuePrefix", TEXT, "", "put before the name of every queue")
     topic_prefix: str = option("jms.topicPrefix", TEXT, "", "put before the name of every topic")
-    # 0 has Qpid's meaning here: do not wait. In the options below, 0 has ActiveMQ's meaning, no limit, because a limit
-    # of 0 would be of no use.
+    # For close_timeout, 0 means "do not wait", as in Qpid JMS. For the options below, 0 means "no limit", as in
+    # ActiveMQ, because a limit of 0 would be of no use.
     close_timeout: float | None = option(
         "jms.closeTimeout", MILLIS, "60000", "limit of close(); 0 does not wait", "S123"
     )

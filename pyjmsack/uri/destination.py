@@ -1,4 +1,4 @@
-"""Options after a destination's name: ``orders?consumer.prefetchSize=10``."""
+"""The options after the name of a destination, such as ``orders?consumer.prefetchSize=10``."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _ACTIVEMQ: Final = "ActiveMQ Classic"
 
 @dataclass(frozen=True, slots=True)
 class DestinationOptions:
-    """The options after a destination's name, for one consumer or producer. ``None`` leaves an option to the factory
-    (S49).
+    """The options after the name of a destination, for one consumer or producer. If an option is ``None``, the options
+    of the connection factory decide (S49).
     """
 
     prefetch: int | None = option(
@@ -90,13 +90,13 @@ DESTINATION_OPTIONS: Final[Mapping[str, Option]] = {row.name: row for row in opt
 
 
 def parse_destination_options(destination: Destination) -> DestinationOptions:
-    """Return the typed options of a destination. They go before those of the factory (S49).
+    """Return the typed options of a destination. They override the options of the connection factory (S49).
 
-    Java ignores options that do not start with ``consumer.`` or ``producer.``, so ``customer.prefetchSize`` does
-    nothing there. Here such an option is an error.
+    The Java clients ignore an option that does not start with ``consumer.`` or ``producer.``, such as
+    ``customer.prefetchSize``. For this library such an option is an error.
 
     Args:
-        destination: the queue or topic, whose ``options`` are read.
+        destination: the queue or topic. This function reads its ``options``.
 
     Raises:
         InvalidDestinationException: an option is unknown, or its value is not allowed, such as a negative prefetch

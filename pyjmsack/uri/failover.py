@@ -1,5 +1,5 @@
-"""The options of ``failover:(...)`` URLs. Qpid JMS writes them with the prefix ``failover.``, and ActiveMQ Classic
-without it. Each option may be written in both ways."""
+"""The options of ``failover:(...)`` URLs. Qpid JMS writes these options with the prefix ``failover.``, and ActiveMQ
+Classic writes them without this prefix. This library takes both forms of each option."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _ACTIVEMQ: Final = "ActiveMQ Classic"
 
 
 class DuplicateGuard(NamedTuple):
-    """The place that remembers the ids of processed messages. ``store`` is ``memory``, ``none`` or ``sqlite``.
-    ``sqlite`` has a ``path``.
+    """The place where the guard remembers the ids of processed messages. ``store`` is ``memory``, ``none`` or
+    ``sqlite``. With ``sqlite``, ``path`` is the path of the file. Otherwise ``path`` is empty.
     """
 
     store: str

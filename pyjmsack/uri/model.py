@@ -1,4 +1,8 @@
-"""The content of a broker URL, typed: durations in seconds (``None`` = no limit), sizes in bytes, secrets hidden."""
+"""The content of a broker URL as typed values.
+
+A duration is in seconds, and ``None`` stands for a duration without a limit. A size is in bytes. A password is a
+``Secret``, which is not printed.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +39,11 @@ _BROKER = choice(
 
 @dataclass(frozen=True, slots=True)
 class BrokerUrl:
-    """A parsed broker URL. ``str`` gives the addresses alone.
+    """A parsed broker URL. ``str(url)`` gives the addresses without the options.
 
-    The URL of a single broker has one endpoint and no members. A ``failover:(...)`` URL has the scheme ``failover``.
-    Its brokers are members with options of their own, and it has the endpoints of all members. All members have the
-    same ``connection``.
+    The URL of a single broker has one endpoint and no members. A ``failover:(...)`` URL has the scheme ``failover``,
+    and each of its brokers is a member, which is a ``BrokerUrl`` of its own. The failover URL has the endpoints of all
+    members. The failover URL and all its members have the same ``connection``.
     """
 
     scheme: str
@@ -77,7 +81,7 @@ class BrokerUrl:
 
     @property
     def protocol(self) -> str:
-        """``amqp``, ``stomp``, or ``failover``. With ``failover`` each member has a protocol of its own."""
+        """``amqp`` or ``stomp``. ``failover`` for a failover URL, in which each member has a protocol of its own."""
         return "failover" if self.members else SCHEMES[self.scheme].protocol
 
     def __str__(self) -> str:

@@ -1,8 +1,9 @@
 """Declares options, and turns the text of an option into a typed value.
 
-An option is declared once, as a dataclass field made by :func:`option`. The field is the typed value that the rest of
-the library reads. The :class:`Option` in its metadata is the row of the table for the parser and the documentation. The
-text has Java's names and units (milliseconds, bytes). A typed duration is in seconds.
+An option is declared once, as a dataclass field that :func:`option` makes. The rest of the library reads the typed
+value of the field. The metadata of the field has an :class:`Option`, which is the row of the option table. The parser
+and the documentation use this table. The text of an option has the names and units of Java (milliseconds, bytes). A
+typed duration is in seconds.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """Return the text itself. It is for the login, and never for a log."""
+        """Return the text itself. Use it for a login, and never for a log."""
         return self._text
 
     def __eq__(self, other: object) -> bool:
@@ -100,10 +101,10 @@ class Kind(Generic[T]):
 
     Attributes:
         type: the name of the type, for the documentation.
-        expected: which texts are valid, in words, for error messages.
-        parse: turns the text into the value. Raises ``ValueError`` or ``KeyError`` if the text is wrong.
-        unit: the unit of the text; empty = none.
-        secret: whether the value is never printed.
+        expected: a description of the valid texts, for error messages.
+        parse: turns the text into the value. It raises ``ValueError`` or ``KeyError`` if the text is wrong.
+        unit: the unit of the text. It is empty if the text has no unit.
+        secret: whether the value must not be printed.
     """
 
     type: str
@@ -119,13 +120,13 @@ class Option:
 
     Attributes:
         name: the Java name, with its prefix.
-        kind: type, unit and parser of the value.
-        default: the default as it would be written in a URL; ``None`` if there is none.
+        kind: the type, the unit and the parser of the value.
+        default: the default, in the form that it would have in a URL. ``None`` if there is no default.
         help: one line for the documentation.
         source: the rule number, or the Java client that has the option with this default.
-        also: other spellings, such as those of the other client.
-        alias_of: the main name of the option, if this row is another spelling.
-        targets: dotted paths of the dataclass fields that the option sets, relative to the object that owns the table.
+        also: other names of the option, such as the name in the other Java client.
+        alias_of: the main name of the option, if this row is for another name. Otherwise it is empty.
+        targets: the dataclass fields that the option sets, as dotted paths from the object that owns the table.
     """
 
     name: str
@@ -171,11 +172,11 @@ def option(
 
     Args:
         name: the Java name, with its prefix.
-        kind: type, unit and parser of the value.
-        default: the default, written as in a URL; ``None`` = no default.
+        kind: the type, the unit and the parser of the value.
+        default: the default, in the form that it would have in a URL. ``None`` if there is no default.
         help: one line for the documentation.
         source: the rule number, or the Java client that has the option with this default.
-        also: other spellings, with spaces between them.
+        also: other names of the option, with spaces between them.
     """
     row = Option(name, kind, default, help, source, tuple(also.split()))
     value = None if default is None else kind.parse(default)
@@ -193,7 +194,7 @@ def _whole_number(text: str, minimum: int, maximum: int) -> int:
 
 
 def integer(minimum: int, maximum: int, unit: str = "") -> Kind[int]:
-    """Return the kind of a whole number from ``minimum`` to ``maximum``, both included."""
+    """Return the kind of option whose value is a whole number from ``minimum`` to ``maximum``, both included."""
     of_unit = f" of {unit}" if unit else ""
     return Kind(
         "integer",
@@ -204,7 +205,7 @@ def integer(minimum: int, maximum: int, unit: str = "") -> Kind[int]:
 
 
 def number(minimum: float, maximum: float) -> Kind[float]:
-    """Return the kind of a number within limits, both included."""
+    """Return the kind of option whose value is a number from ``minimum`` to ``maximum``, both included."""
 
     def parse(text: str) -> float:
         if not _DECIMAL.fullmatch(text) or not minimum <= float(text) <= maximum:
@@ -256,7 +257,8 @@ def _not_empty(text: str) -> str:
 
 
 def choice(values: Mapping[str, T]) -> Kind[T]:
-    """Return the kind of one of a few names, in any letter case, with ``-`` or ``_``."""
+    """Return the kind of option whose value is one of a few names. Letter case does not matter, and ``-`` and ``_`` are
+    the same."""
     folded = {_fold(name): value for name, value in values.items()}
     return Kind("choice", f"one of {', '.join(values)}", lambda text: folded[_fold(text)])
 
@@ -266,7 +268,8 @@ def _fold(name: str) -> str:
 
 
 def outcomes(*allowed: Outcome) -> Kind[Outcome]:
-    """Return the kind of an outcome, by name or by number (property ``JMS_AMQP_ACK_TYPE``, S38)."""
+    """Return the kind of option whose value is an outcome, given by its name or by its number. The numbers are those of
+    the property ``JMS_AMQP_ACK_TYPE`` (S38)."""
     by_name = choice({member.name: member for member in allowed})
     by_text = {str(member.value): member for member in allowed}
     expected = "one of " + ", ".join(f"{member.name} ({member.value})" for member in allowed)
@@ -274,9 +277,7 @@ def outcomes(*allowed: Outcome) -> Kind[Outcome]:
 
 
 def names(*known: str) -> Kind[tuple[str, ...]]:
-    """Return the kind of a comma-separated list of known names, in any letter case. The empty list means no
-    restriction.
-    """
+    """Return the kind of option whose value is a comma-separated list of known names. Letter case does not matter."""
     folded = {name.upper(): name for name in known}
     return Kind(
         "list",
@@ -286,11 +287,11 @@ def names(*known: str) -> Kind[tuple[str, ...]]:
 
 
 def store_conversion(store_type: str, path: str = "store") -> str:
-    """Return the text with the commands that turn a Java key or trust store into the PEM file that Python reads.
+    """Return a text with the commands that convert a Java key store or trust store into a PEM file.
 
     Args:
         store_type: the type of the store, such as ``JKS`` or ``PKCS12``.
-        path: the path of the store, for the commands.
+        path: the path of the store, which the commands name.
     """
     steps: list[str] = []
     if store_type != "PKCS12":
@@ -383,7 +384,8 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
 
 def shown(value: object) -> str:
-    """Return a value for an error message: shortened, and as ``***`` if it may contain a password."""
+    """Return a value for an error message. A long value is shortened. A value that may contain a password becomes
+    ``***``."""
     text = repr(value)
     if "passw" in text.lower() or "@" in text:
         return "***"
@@ -397,23 +399,23 @@ def named(name: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``name`` for an error message, with the nearest known name if there is one."""
+    """Return ``name`` for an error message, and add the nearest known name if there is a similar name."""
     near = nearest(name, known)
     return f"{named(name)} (did you mean {near}?)" if near else named(name)
 
 
 def not_here(names: Iterable[str], hints: Mapping[str, str]) -> str:
-    """Return the text of an error about options that Java clients have and this library does not have."""
+    """Return the text of an error about options that Java clients know and this library does not support."""
     listed = (f"{name} ({hints[name]})" if hints.get(name) else name for name in names)
     return "known in Java, not supported here: " + ", ".join(listed)
 
 
 def parse_values(texts: Mapping[str, str], table: Mapping[str, Option], error: type[JMSException]) -> dict[str, Any]:
-    """Parse ``texts`` in the order of the table. Return the values, keyed by the dotted path of their field.
+    """Parse ``texts`` in the order of the table. Return each value under the dotted path of its field.
 
     Raises:
-        JMSException: values are wrong. The exception lists all of them. Its class is ``error``.
-        UnsupportedFeatureException: a store type is known but cannot be read.
+        JMSException: values are wrong. The exception has the class ``error`` and lists all wrong values.
+        UnsupportedFeatureException: this library knows the type of a store, but cannot read such a store.
     """
     values: dict[str, Any] = {}
     given: dict[str, str] = {}
@@ -424,7 +426,7 @@ def parse_values(texts: Mapping[str, str], table: Mapping[str, Option], error: t
             continue
         first = given.setdefault(row.alias_of or row.name, row.name)
         if first != row.name:
-            problems.append(f"options {first} and {row.name} are two names of one; give one of them")
+            problems.append(f"options {first} and {row.name} are two names of the same option; give only one of them")
             continue
         try:
             values.update(dict.fromkeys(row.targets, _parse_value(row, texts[row.name])))
@@ -447,13 +449,13 @@ def _parse_value(row: Option, text: str) -> Any:
     try:
         return row.kind.parse(text)
     except (KeyError, ValueError):
-        # the cause is left out, because its text would repeat the value, which shown() may have to hide
+        # the error has no cause, because the text of the cause would show the value, and shown() may have to hide it
         raise _WrongValueError(f"option {row.name}={shown(text)}: expected {row.kind.expected}") from None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that was probably meant: a name with another letter case or prefix, or with a similar
-    spelling.
+    """Return the known name that the user probably meant. It differs from ``name`` in letter case or in its prefix, or
+    has a similar spelling. Return ``None`` if there is no such name.
     """
     folded = {candidate.lower(): candidate for candidate in known}
     wanted = name.lower()

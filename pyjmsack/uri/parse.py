@@ -1,8 +1,8 @@
-"""Broker URLs: ``amqp://host:5672?jms.clientID=c&transport.tcpNoDelay=false``, ``failover:(amqp://a,stomp://b)?...``.
+"""Parses broker URLs, such as ``amqp://host:5672?jms.clientID=c`` and ``failover:(amqp://a,stomp://b)?options``.
 
-Names, units and defaults are those of the Java clients. As in these clients, an unknown option is an error, and ``+``
-in a value is a space (``%2B`` is a plus). Unlike them, this library ignores nothing in silence, and shows no password
-in a message.
+The names, units and defaults of options are the same as in the Java clients. An unknown option is an error, as in the
+Java clients. A ``+`` in a value is a space, and ``%2B`` is a plus. In two points this library differs from the Java
+clients. It logs a warning for each option that it ignores. Its errors show no passwords.
 """
 
 from __future__ import annotations
@@ -56,17 +56,18 @@ logger = logging.getLogger("pyjmsack")
 
 
 def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUrl:
-    """Return a broker URL and its options, checked and typed.
+    """Check a broker URL with its options, and return its content as typed values.
 
     Args:
         url: ``scheme://host[:port][?options]`` with a scheme of ``SCHEMES``, or ``failover:(url,url)[?options]``.
-        options: more options, with the names and units of the URL (milliseconds, bytes). They override those in the
-            URL; in a failover URL, those after its parentheses.
+        options: more options, with the names and units of the URL (milliseconds, bytes). They override the options in
+            the URL. For a failover URL, they override the options after the parentheses.
 
     Raises:
-        InvalidURLException: the URL is malformed, or an option is unknown, given twice or has a value that is not
-            allowed. The text lists all wrong options, each unknown one with the nearest known name.
-        UnsupportedFeatureException: a scheme or an option is known and not honoured here.
+        InvalidURLException: the URL is malformed, or an option is unknown, is given twice or has a value that is not
+            allowed. The text lists all wrong options. For an unknown option, it names the nearest known option.
+        UnsupportedFeatureException: Java clients know a scheme or an option of the URL, but this library does not
+            support it.
     """
     if not isinstance(url, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
         raise InvalidURLException(f"broker URL: expected a text such as {PLAIN}, got {type(url).__name__}")
@@ -76,17 +77,17 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
         harmless = before_secret(url)
         if harmless is None:
             raise
-    # the error shows nothing of this part, because it may be a password, or come after one
+    # only the part before a secret is checked, because an error must not show the secret or the text after it
     _checked(harmless + "x" + (")" if "(" in harmless and ")" not in harmless else ""), options or {})
     raise InvalidURLException(
-        f"broker URL {redact(url)}: a part from the '***' on is wrong. It is not shown, because it may be part of a"
-        " password. There '&' is written %26, '?' %3F and ',' %2C; write a percent sign as %25. Put passwords last,"
-        " so that errors can name the other options"
+        f"broker URL {redact(url)}: the part that begins with '***' is wrong. It is not shown, because it may be part"
+        " of a password. In a password write '&' as %26, '?' as %3F, ',' as %2C and '%' as %25. Put passwords last, so"
+        " that errors can name the other options"
     )
 
 
 def _checked(url: str, options: Mapping[str, object]) -> BrokerUrl:
-    """Parse a URL. If only its scheme can be read, the error also names the other mistakes."""
+    """Parse a URL. If the URL has a scheme of a Java client, the error also names the other mistakes in the URL."""
     try:
         return _parsed(url, options)
     except InvalidURLException as error:
@@ -103,14 +104,14 @@ def _checked(url: str, options: Mapping[str, object]) -> BrokerUrl:
 def _parsed(url: str, options: Mapping[str, object]) -> BrokerUrl:
     if scheme_of(url) == FAILOVER:
         return _failover(url, options)
-    if url.lstrip().startswith("("):  # as the Artemis client writes it
+    if url.lstrip().startswith("("):  # the Artemis client writes a list of brokers in this way
         refuse("broker URL", "a list of brokers needs failover: before it, such as failover:(amqp://a,amqp://b)")
     return _single(url, options)
 
 
 def _single(url: str, options: Mapping[str, object]) -> BrokerUrl:
     what = f"broker URL {redact(url)}"
-    # before the options, because with a wrong address they may be a piece of a password
+    # the address is parsed before the options, because after a wrong address they may be a piece of a password
     address = parse_address(what, url)
     in_url, in_options = query_texts(address.query), option_texts(options)
     protocol = SCHEMES[address.scheme].protocol
@@ -167,7 +168,7 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
 
 
 def _with_priority(outer: BrokerUrl, members: list[str]) -> BrokerUrl:
-    """Return the URL with the brokers of ``failover.priorityURIs`` written as its members are."""
+    """Return the URL with the brokers of ``failover.priorityURIs`` in the spelling of the members."""
     preferred = tuple(str(_single(text, {})) for text in outer.failover.priority_uris)
     if unknown := [text for text in preferred if text not in members]:
         raise InvalidURLException(
@@ -190,8 +191,10 @@ def _nested(texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _profile(place: Place, protocol: str, *layers: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of the profile, as far as they may stand at this place. The last layer that has the option
-    ``profile`` decides. A wrong name of a profile is refused later, together with other wrong values.
+    """Return those options of the profile that are allowed at this place of the URL.
+
+    The last layer that has the option ``profile`` names the profile. A wrong name is refused later, together with other
+    wrong values.
     """
     named = next((texts["profile"].lower() for texts in reversed(layers) if "profile" in texts), "")
     profile = PROFILES.get(named, {})
@@ -199,8 +202,8 @@ def _profile(place: Place, protocol: str, *layers: Mapping[str, str]) -> dict[st
 
 
 def _values(*layers: Mapping[str, str]) -> dict[str, Any]:
-    """Parse layer by layer, so that jms.prefetchPolicy.all in a later layer overrides a single prefetch in an earlier
-    one.
+    """Parse one layer after the other, so that ``jms.prefetchPolicy.all`` in a later layer overrides the prefetch of
+    one kind of consumer in an earlier layer.
     """
     values: dict[str, Any] = {}
     for texts in layers:
@@ -233,13 +236,13 @@ def _endpoint(address: Address, url: BrokerUrl) -> Endpoint:
 def _with_user_info(
     what: str, user_info: str, in_url: Mapping[str, str], in_options: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the URL's options with user name and password added, if the URL allows them there."""
+    """Return the options of the URL with the user name and password that stand before the host, if this is allowed."""
     allowed = in_options.get("jms.allowUserInfo", in_url.get("jms.allowUserInfo", "false"))
     if allowed.lower() != "true":
         refuse(
             what,
-            "user and password before the host are refused, as they end up in logs;"
-            " use jms.username and jms.password, or jms.allowUserInfo=true to take them from here",
+            "user and password before the host are refused, because logs would show them; use jms.username and"
+            " jms.password, or allow user and password before the host with jms.allowUserInfo=true",
         )
     username, _, password = user_info.partition(":")
     texts = {"jms.username": decode("the user-info", username, unquote)}
@@ -258,7 +261,7 @@ _OF_DESTINATION: Final = re.compile(r"jms\.redeliveryPolicy\[([^\[\]]*)\]\.(\w+)
 
 
 def plain_name(name: str) -> str:
-    """Return an option of a redelivery policy without its pattern, and any other name as it is.
+    """Return the name of an option without the pattern in brackets that an option of a redelivery policy may have.
 
     Raises:
         InvalidURLException: the text in the brackets is not a pattern.
@@ -270,16 +273,17 @@ def plain_name(name: str) -> str:
         check_pattern(match[1])
     except ValueError:
         raise InvalidURLException(
-            f"option {_PREFIX}[...].{match[2]}: expected the name of a destination in the brackets, in which * stands"
-            " for one part and > at the end for all others, such as orders.>"
+            f"option {_PREFIX}[...].{match[2]}: expected the name of a destination in the brackets, such as orders.>;"
+            " a * stands for one part of the name, and a > at the end stands for all further parts"
         ) from None
     return f"{_PREFIX}.{match[2]}"
 
 
 def redelivery_policies(*layers: Mapping[str, str]) -> tuple[tuple[str, RedeliveryPolicy], ...]:
-    """Return the policies of single destinations, each with its pattern, the most specific first.
+    """Return the policies of single destinations, each with its pattern. The most specific pattern comes first.
 
-    An option that an entry leaves out is as in the policy for all. A later layer overrides an earlier one.
+    If the policy of a pattern does not have an option, the policy of all destinations decides. A later layer overrides
+    an earlier layer.
     """
     special: dict[str, list[dict[str, str]]] = {}
     for number, texts in enumerate(layers):

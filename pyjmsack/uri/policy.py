@@ -1,4 +1,4 @@
-"""Prefetch, redelivery and presettlement, as frozen objects that answer one question each."""
+"""The policies for prefetch, redelivery and presettlement. A policy is a frozen object that answers one question."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ __all__ = [
 ]
 
 OPTIMIZED_SHARE: Final = 0.65
-"""The share of the prefetch that makes an optimised batch of acknowledgements (S40)."""
+"""The share of the prefetch after which an optimised batch of acknowledgements is full (S40)."""
 
 logger = logging.getLogger("pyjmsack")
 
 
 @dataclass(frozen=True, slots=True)
 class PrefetchPolicy:
-    """How many messages the broker may send ahead to one consumer (S49). 0 means that each message is asked for
-    (S50).
+    """The number of messages that the broker may send to a consumer before the caller asks for them (S49). With 0 the
+    consumer asks the broker for each message (S50).
     """
 
     queue_prefetch: int = option("jms.prefetchPolicy.queuePrefetch", CREDIT, "1000", "prefetch of queue consumers")
@@ -87,10 +87,10 @@ class PrefetchPolicy:
 
         Args:
             destination: the queue or topic.
-            given: the prefetch that the destination's own option says; ``None`` = that of the kind of consumer.
+            given: the prefetch from the option of the destination. ``None`` if the destination has no such option.
             durable: whether the consumer has a durable subscription.
-            browser: whether it is a browser.
-            auto: whether its session is in AUTO mode.
+            browser: whether the consumer is a browser.
+            auto: whether the session of the consumer is in AUTO mode.
         """
         if given is not None:
             return self.clip(given)
@@ -104,7 +104,7 @@ class PrefetchPolicy:
         """Return ``prefetch`` cut to ``max_prefetch_size``. A cut is logged once for each pair of values.
 
         Args:
-            prefetch: messages.
+            prefetch: the prefetch, in messages.
         """
         if prefetch > self.max_prefetch_size:
             _log_clipped(prefetch, self.max_prefetch_size)
@@ -112,27 +112,28 @@ class PrefetchPolicy:
 
 
 def prefetch_for(messages_per_second: float, ack_interval: float) -> int:
-    """Return the prefetch with which ``jms.optimizeAcknowledge`` acknowledges about every ``ack_interval`` (S58).
+    """Return a prefetch for ``jms.optimizeAcknowledge``. With this prefetch, a batch of acknowledgements is full after
+    about ``ack_interval`` seconds (S58).
 
-    A batch is full at 0.65 of the prefetch (S40). With a smaller prefetch the batch is full sooner. With a larger one
-    ``jms.optimizeAcknowledgeTimeOut`` may come first::
+    A batch is full when it has 0.65 of the prefetch (S40). With a smaller prefetch the batch is full sooner. With a
+    larger prefetch ``jms.optimizeAcknowledgeTimeOut`` may end before the batch is full::
 
         f"orders?consumer.prefetchSize={prefetch_for(2000, 0.1)}"
 
     Args:
-        messages_per_second: how many messages one consumer processes in a second.
-        ack_interval: seconds between acknowledgements. Messages that are consumed in this time come again after a
-            crash.
+        messages_per_second: the number of messages that one consumer processes in a second.
+        ack_interval: the time between two acknowledgements, in seconds. After a crash, the broker delivers the messages
+            again that were consumed in this time.
 
     Returns:
-        Messages, at least 1.
+        The prefetch in messages, at least 1.
 
     Raises:
-        ValueError: a number is not above 0, or not finite.
+        ValueError: an argument is not above 0, or not finite.
     """
     for name, value in (("messages_per_second", messages_per_second), ("ack_interval", ack_interval)):
         if not 0 < value < inf:
-            raise ValueError(f"{name} {value!r}: expected a number above 0")
+            raise ValueError(f"{name} {value!r}: expected a finite number above 0")
     return ceil(messages_per_second * ack_interval / OPTIMIZED_SHARE)
 
 
@@ -146,7 +147,8 @@ def _log_clipped(prefetch: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RedeliveryPolicy:
-    """When a message was delivered too often, and which outcome the broker gets then."""
+    """Decides when a message was delivered too often, which outcome the broker then gets, and how long a redelivery
+    waits."""
 
     max_redeliveries: int | None = option(
         "jms.redeliveryPolicy.maxRedeliveries",
@@ -214,22 +216,22 @@ class RedeliveryPolicy:
 
     @property
     def delays(self) -> bool:
-        """Whether some redelivery has to wait."""
+        """Whether a redelivery has to wait."""
         return self.initial_redelivery_delay > 0 or self.redelivery_delay > 0
 
     def exceeded(self, redeliveries: int) -> bool:
         """Return whether a message must not reach the application any more.
 
         Args:
-            redeliveries: how often the message was delivered again.
+            redeliveries: the number of redeliveries of the message.
         """
         return self.max_redeliveries is not None and redeliveries > self.max_redeliveries
 
 
 @dataclass(frozen=True, slots=True)
 class PresettlePolicy:
-    """Which links settle before they know the outcome: messages are delivered at most once, and none is
-    acknowledged.
+    """Decides which links are presettled. A message of a presettled link is delivered at most once, and nobody
+    acknowledges it.
     """
 
     presettle_all: bool = option(
@@ -256,11 +258,11 @@ class PresettlePolicy:
     )
 
     def producer(self, destination: Destination | None, transacted: bool) -> bool:
-        """Return whether a producer sends settled, so that it does not learn the outcome.
+        """Return whether the messages of a producer are presettled. Such a producer does not learn the outcome.
 
         Args:
-            destination: where the producer sends; ``None`` = each send names its destination.
-            transacted: whether its session is transacted.
+            destination: the destination of the producer. ``None`` if each send names its destination.
+            transacted: whether the session of the producer is transacted.
         """
         if self.presettle_all or self.presettle_producers:
             return True
@@ -271,11 +273,12 @@ class PresettlePolicy:
         return self.presettle_topic_producers if destination.is_topic else self.presettle_queue_producers
 
     def consumer(self, destination: Destination, transacted: bool) -> bool:
-        """Return whether the broker settles messages as it sends them; never in a transacted session (S37).
+        """Return whether the broker settles the messages for a consumer when it sends them. The result is ``False`` for
+        a transacted session (S37).
 
         Args:
-            destination: the queue or topic.
-            transacted: whether the session is transacted.
+            destination: the queue or topic of the consumer.
+            transacted: whether the session of the consumer is transacted.
         """
         if transacted:
             return False
@@ -294,8 +297,9 @@ def check_pattern(pattern: str) -> None:
 def matches(pattern: str, destination: Destination) -> bool:
     """Return whether the name of a destination fits a pattern.
 
-    As in ActiveMQ, ``*`` stands for one part of a dotted name, and ``>`` at the end for any number of parts. A pattern
-    that begins with ``queue://`` or ``topic://`` fits this kind only.
+    A name has parts, with dots between them. As in ActiveMQ, ``*`` stands for one part, and ``>`` at the end stands for
+    any number of parts. A pattern that begins with ``queue://`` fits queues only, and a pattern that begins with
+    ``topic://`` fits topics only.
     """
     kind, separator, _ = pattern.partition("://")
     if separator and (kind == "topic") != destination.is_topic:
@@ -308,8 +312,10 @@ def matches(pattern: str, destination: Destination) -> bool:
 
 
 def most_specific(patterns: Iterable[str]) -> list[str]:
-    """Return the patterns, the most specific first: a name goes before ``*``, and ``*`` before ``>``, from left to
-    right.
+    """Return the patterns in order. The most specific pattern comes first.
+
+    The patterns are compared part by part, from left to right. A name is more specific than ``*``, and ``*`` is more
+    specific than ``>``.
     """
     rank = {">": 0, "*": 1}
     return sorted(

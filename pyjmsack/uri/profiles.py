@@ -1,4 +1,4 @@
-"""The defaults of the Java clients where they differ from ours, for ``profile=...``."""
+"""The profiles for ``profile=NAME``. A profile has the defaults of a Java client that differ from our defaults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "jms.prefetchPolicy.optimizeDurableTopicPrefetch": "1000",
         "jms.prefetchPolicy.topicPrefetch": "32767",
         "jms.redeliveryPolicy.maxRedeliveries": "6",  # S114
-        # the POISON acknowledgement of that client makes a dead letter (S112)
+        # the POISON acknowledgement of ActiveMQ's client makes the message a dead letter (S112)
         "jms.redeliveryPolicy.outcome": "REJECTED",
         "jms.redeliveryPolicy.initialRedeliveryDelay": "1000",
         "jms.redeliveryPolicy.redeliveryDelay": "1000",
@@ -43,5 +43,4 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "failover.duplicateGuard": "none",
     },
 }
-"""The options of each profile, with their texts. Qpid JMS has no profile, because most defaults of this library come
-from it."""
+"""The options of each profile, with their texts."""

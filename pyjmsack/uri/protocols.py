@@ -1,4 +1,4 @@
-"""The ``amqp.*`` and the ``stomp.*`` options."""
+"""The ``amqp.*`` options and the ``stomp.*`` options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SASL = ("EXTERNAL", "SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1", "CRAM-MD5"
 
 @dataclass(frozen=True, slots=True)
 class AmqpOptions:
-    """The ``amqp.*`` options."""
+    """The ``amqp.*`` options. Durations are in seconds."""
 
     idle_timeout: float | None = option(
         "amqp.idleTimeout", MILLIS_OR_FOREVER, "60000", "fail when no frame arrives for this time; 0 or -1 is off"
@@ -102,9 +102,9 @@ class AmqpOptions:
 
 @dataclass(frozen=True, slots=True)
 class StompOptions:
-    """The ``stomp.*`` options."""
+    """The ``stomp.*`` options. Durations are in seconds."""
 
-    # no "off": Artemis drops a client that is silent for a minute
+    # heart-beats cannot be switched off, because Artemis drops a client that is silent for a minute
     heart_beat: float = option(
         "stomp.heartBeat",
         MILLIS_AT_LEAST_1,

@@ -1,7 +1,7 @@
-"""The options of a URL: their texts by name, from the query and from ``options={...}``.
+"""Reads the texts of the options of a URL, from the query and from ``options={...}``.
 
-An option may stand on a single broker, inside the parentheses of a failover URL, or after them. :func:`check_options`
-refuses an option at a wrong place.
+An option has one of three places: the URL of a single broker, the inside of the parentheses of a failover URL, or the
+part after the parentheses. :func:`check_options` refuses an option at a wrong place.
 """
 
 from __future__ import annotations
@@ -45,15 +45,17 @@ _BAD_PERCENT: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 def query_texts(query: str, *, unsafe: bool = False) -> dict[str, str]:
     """Return the options of a query, decoded.
 
-    A raw ``&`` in a password makes its rest look like options. A raw ``?`` in user-info makes its rest look like a
-    query. So an unknown name is not printed if it follows a secret, or if the URL contains an ``@``.
+    If a password contains an unescaped ``&``, the text after the ``&`` looks like an option. If the user-info contains
+    an unescaped ``?``, the text after the ``?`` looks like a query. So the error about an unknown name does not show
+    the name if a secret stands before it, or if the query contains an ``@``.
 
     Args:
         query: the text after the ``?``.
         unsafe: whether a secret stands before the query.
 
     Raises:
-        InvalidURLException: a part has no ``=``, a percent code is wrong, or a name is given twice.
+        InvalidURLException: a part has no ``=``, a percent code is wrong, a name is given twice, or a name that must
+            not be shown is unknown.
     """
     texts: dict[str, str] = {}
     unsafe = unsafe or "@" in query
@@ -61,7 +63,8 @@ def query_texts(query: str, *, unsafe: bool = False) -> dict[str, str]:
         name, equals, value = part.partition("=")
         if not equals:
             raise InvalidURLException(
-                f"option number {position} of the broker URL has no '='; write name=value, and a '&' in a value as %26"
+                f"option number {position} of the broker URL has no '='; write name=value, and in a value write '&' as"
+                " %26"
             )
         name = decode(f"the name of option number {position}", name)
         row = _row(name)
@@ -69,7 +72,7 @@ def query_texts(query: str, *, unsafe: bool = False) -> dict[str, str]:
         if unsafe and not known:
             raise InvalidURLException(
                 f"option number {position} of the broker URL is unknown (not shown, because it may be part of a"
-                " password); in a password '&' is written %26 and '?' %3F"
+                " password); in a password write '&' as %26 and '?' as %3F"
             )
         if name in texts:
             raise InvalidURLException(f"option {named(name)} is given twice in the broker URL")
@@ -79,7 +82,7 @@ def query_texts(query: str, *, unsafe: bool = False) -> dict[str, str]:
 
 
 def has_secret(query: str) -> bool:
-    """Return whether a text may contain a password, so that the text after it may be the rest of the password."""
+    """Return whether a query may contain a password. The text after the query may then be the rest of the password."""
     return "passw" in query.lower()
 
 
@@ -91,33 +94,33 @@ def decode(what: str, text: str, unquoting: Callable[..., str] = unquote_plus) -
     """Return ``text`` with its percent codes replaced.
 
     Args:
-        what: the name of the text for errors, because the text itself is not shown.
-        text: the text of the URL.
-        unquoting: replaces the codes; by default ``+`` becomes a space, too.
+        what: the words that name the text in errors. An error does not show the text itself.
+        text: a part of the URL.
+        unquoting: the function that replaces the codes. The default function also replaces ``+`` by a space.
 
     Raises:
-        InvalidURLException: a percent sign begins no code, or the bytes are not UTF-8.
+        InvalidURLException: no code follows a percent sign, or the bytes are not UTF-8.
     """
     try:
         if _BAD_PERCENT.search(text):
             raise ValueError
         return unquoting(text, errors="strict")
-    except ValueError:  # no cause, because its text would quote the value
+    except ValueError:  # the error has no cause, because the text of the cause would show the value
         raise InvalidURLException(
             f"{what} has a '%' that is not followed by the code of a UTF-8 byte; write a percent sign as %25"
         ) from None
 
 
 def option_texts(options: Mapping[str, object]) -> dict[str, str]:
-    """Return the values of ``options={...}`` as their texts in a URL.
+    """Return the values of ``options={...}`` as texts, in the form that they have in a URL.
 
     Raises:
-        InvalidURLException: a name or value has a type that has no such text.
+        InvalidURLException: a name is not a ``str``, or a URL cannot express a value of this type.
     """
     texts: dict[str, str] = {}
     for name, value in options.items():
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may be untyped
-            raise InvalidURLException(f"option names are texts, got {type(name).__name__}")
+            raise InvalidURLException(f"option names: expected str, got {type(name).__name__}")
         try:
             texts[name] = text_of(value)
         except ValueError:
@@ -128,7 +131,7 @@ def option_texts(options: Mapping[str, object]) -> dict[str, str]:
     return texts
 
 
-# -- where an option may stand ---------------------------------------------------------------------------------------
+# -- the right place of an option ------------------------------------------------------------------------------------
 
 
 _COUNTERPARTS: Final = {
@@ -137,12 +140,12 @@ _COUNTERPARTS: Final = {
     "amqp.maxFrameSize": "stomp.maxFrameSize",
     "amqp.traceFrames": "stomp.traceFrames",
 }
-"""Options of one protocol that have the meaning of an option of the other protocol."""
+"""Options of AMQP, each with the option of STOMP that has the same meaning."""
 _MISTAKEN: Final = dict.fromkeys(
     ("backOffMultiplier", "failover.backOffMultiplier"),
     "failover.reconnectBackOffMultiplier, or reconnectDelayExponent as in ActiveMQ",
 )
-"""Names that look like options, but are no options, not even in Java."""
+"""Names that look like options, but are unknown to Java clients too, each with the right names."""
 _PROTOCOLS: Final = tuple({f"{scheme.protocol}." for scheme in SCHEMES.values()})
 _MEMBER_PREFIXES: Final = (*_PROTOCOLS, "transport.", "wireFormat.")
 _OF_ANY: Final = ("broker", "broker.scheduler")
@@ -168,7 +171,7 @@ class Place(Enum):
 
 
 def is_of_member(name: str) -> bool:
-    """Return whether an option belongs to the stream of one broker: protocol, TCP and TLS."""
+    """Return whether an option is for the stream to one broker. These are the options of the protocol, TCP and TLS."""
     if name.startswith(_MEMBER_PREFIXES):
         return True
     bare = name in _BARE or (is_meaningless(name) and "." not in name)
@@ -176,12 +179,12 @@ def is_of_member(name: str) -> bool:
 
 
 def of_protocol(name: str, protocols: Collection[str]) -> bool:
-    """Return False for an option of a protocol that is not among these protocols."""
+    """Return whether an option fits these protocols. An option without the prefix of a protocol fits all protocols."""
     return not name.startswith(_PROTOCOLS) or name.partition(".")[0] in protocols
 
 
 def belongs(name: str, place: Place, protocols: Collection[str]) -> bool:
-    """Return whether a known option may stand at ``place``, if the brokers speak ``protocols``."""
+    """Return whether a known option is allowed at ``place``, if the brokers speak ``protocols``."""
     return _misplaced(name, place) is None and of_protocol(name, protocols)
 
 
@@ -190,7 +193,8 @@ class Given(NamedTuple):
 
     names: Collection[str]
     layers: Sequence[Mapping[str, str]]
-    """The texts of the options: first those of the URL, then those that were given beside the URL."""
+    """The texts of the options. The first mapping has the options of the URL, and the second mapping has the options
+    that the caller gave beside the URL."""
     place: Place
     protocols: Collection[str]
     """The protocols of the brokers at this place."""
@@ -201,8 +205,8 @@ def check_options(*given: Given) -> None:
 
     Raises:
         InvalidURLException: options are unknown, stand at a wrong place, belong to another protocol, or have wrong
-            values. The text lists each option, with its right form.
-        UnsupportedFeatureException: the only wrong options are known ones that this library refuses.
+            values. The text lists each wrong option, and says what is right.
+        UnsupportedFeatureException: the only wrong options are options of Java clients that this library refuses.
     """
     problems: list[str] = []
     unsupported: list[str] = []
@@ -220,10 +224,11 @@ def check_options(*given: Given) -> None:
 
 
 def _problems(given: Given) -> tuple[list[str], list[str]]:
-    """Return the mistakes at one place of a URL, and the options there that are known and not supported."""
+    """Return two lists for one place of a URL: the mistakes, and the errors about options of Java clients that are not
+    supported."""
     place, protocols = given.place, given.protocols
     names = list(dict.fromkeys(given.names))
-    # a name that only looks like an option of a failover URL is called misplaced, and not unknown
+    # on a single broker, a name with a prefix of failover URLs counts as misplaced, and not as unknown
     elsewhere = (FAILOVER_PREFIX, NESTED_PREFIX, "discovery.") if place is Place.SINGLE else ()
     unknown = [name for name in names if not _is_known(name, place) and not name.startswith(elsewhere)]
     problems: list[str] = []
@@ -235,7 +240,7 @@ def _problems(given: Given) -> tuple[list[str], list[str]]:
         problems.append("option " + "; ".join(misplaced))
     if foreign := [name for name in known_names if not of_protocol(name.removeprefix(NESTED_PREFIX), protocols)]:
         listed = ", ".join(_foreign(name.removeprefix(NESTED_PREFIX)) for name in foreign)
-        problems.append(f"no options of {' or '.join(sorted(protocols))} URLs: {listed}")
+        problems.append(f"not allowed in {' or '.join(sorted(protocols))} URLs: option {listed}")
     plain = [name.removeprefix(NESTED_PREFIX) for name in names]
     refused = [name for name in plain if name in REFUSED]
     unsupported = [f"option {not_here(refused, REFUSED)}"] if refused else []
@@ -252,7 +257,8 @@ def _problems(given: Given) -> tuple[list[str], list[str]]:
 
 
 def _with_hint(name: str, known: Iterable[str]) -> str:
-    """Return an unknown name with its replacement: that of a Java client's option, or the nearest name."""
+    """Return an unknown name with a hint. If a Java client has an option of this name, the hint names the replacement.
+    Otherwise the hint is the nearest known name."""
     if name in _MISTAKEN:
         return f"{name} (did you mean {_MISTAKEN[name]}?)"
     from pyjmsack.java_options.table import JAVA_OPTIONS  # most programs have no unknown option, and start faster
@@ -278,7 +284,7 @@ def _known(place: Place) -> list[str]:
 
 
 def _misplaced(name: str, place: Place) -> str | None:
-    """Return the right place of an option, if this is not the right one."""
+    """Return a text with the right place of an option. Return ``None`` if the option stands at a right place."""
     if place is Place.SINGLE:
         composite = name in _FAILOVER_NAMES or name.startswith((FAILOVER_PREFIX, NESTED_PREFIX, "discovery."))
         return f"{named(name)} belongs to a failover:(...) URL" if composite else None

@@ -1,6 +1,9 @@
-"""Collects the table of all options, and lists the options that are refused or ignored. To add an option, add a field
-to the dataclass of its group: ``jms.*`` in ``uri/connection.py``, ``transport.*`` in ``uri/transport.py``, ``amqp.*``
-and ``stomp.*`` in ``uri/protocols.py``, ``failover.*`` in ``uri/failover.py``. This module finds the field."""
+"""Collects the table of all options, and lists the options that are refused or ignored.
+
+To add an option, add a field to the dataclass of its group. This module finds the field. The groups are ``jms.*`` in
+``uri/connection.py``, ``transport.*`` in ``uri/transport.py``, ``amqp.*`` and ``stomp.*`` in ``uri/protocols.py``, and
+``failover.*`` in ``uri/failover.py``.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +40,8 @@ S = TypeVar("S", bound="DataclassInstance")
 
 
 def option_rows(section: type[DataclassInstance], path: str = "") -> Iterator[Option]:
-    """Yield the option rows of a dataclass and of the dataclasses in its fields. Each row names the field that it sets,
-    and is followed by the other spellings of its option."""
+    """Yield the option rows of a dataclass and of the dataclasses in its fields. Each row names the field that it sets.
+    After a row come the rows for the other names of the same option."""
     for member in fields(section):
         row = member.metadata.get(METADATA_KEY)
         if isinstance(row, Option):
@@ -49,8 +52,8 @@ def option_rows(section: type[DataclassInstance], path: str = "") -> Iterator[Op
 
 
 def _spellings(row: Option) -> Iterator[Option]:
-    """Yield a row, then the same row under its other names: those in ``also``, and those without the prefix
-    ``failover.`` if the name has this prefix."""
+    """Yield a row, and then the same row under the other names of the option. These are the names in ``also``. An
+    option with the prefix ``failover.`` also has its name without this prefix."""
     yield row
     others = list(row.also)
     if row.name.startswith(FAILOVER_PREFIX):
@@ -59,8 +62,14 @@ def _spellings(row: Option) -> Iterator[Option]:
 
 
 def build(section: type[S], values: Mapping[str, Any], path: str = "", /, **given: Any) -> S:
-    """Return an instance of ``section`` with ``values`` in its fields and in the fields of its nested dataclasses. The
-    keys of ``values`` are dotted paths."""
+    """Return an instance of ``section``. The ``values`` are in its fields and in the fields of its nested dataclasses.
+
+    Args:
+        section: the class, which is a dataclass.
+        values: the values of fields. A key is the dotted path of a field.
+        path: the path before the names of the fields of ``section``.
+        **given: values of fields of ``section``, by name.
+    """
     for member in fields(section):
         here = path + member.name
         if isinstance(member.default_factory, type):
@@ -123,7 +132,7 @@ _OTHERS_OF_ACTIVEMQ: Final = (
     ),
 )
 
-# Options that set several fields come first. An option that sets one field alone is applied after them and wins.
+# Options that set several fields come first. An option that sets only one field is applied later, so its value wins.
 OPTIONS: Final[Mapping[str, Option]] = {
     row.name: row
     for row in (
@@ -132,7 +141,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
         *option_rows(BrokerUrl),
     )
 }
-"""Every option of a broker URL that has an effect, by name, in the order in which the options are applied."""
+"""Each option of a broker URL that has an effect, by its name. The options are applied in the order of this table."""
 
 OPTION_PREFIXES: Final = (
     "jms.",
@@ -152,7 +161,7 @@ def _all(prefix: str, names: str, reason: str) -> dict[str, str]:
 
 
 _GSSAPI: Final = "Kerberos (GSSAPI) is not among the SASL mechanisms"
-_ALIAS: Final = "stores with one private key are read"
+_ALIAS: Final = "a store must have only one private key; export the key that you need into a store of its own"
 
 REFUSED: Final[Mapping[str, str]] = {
     "transport.keyAlias": _ALIAS,
@@ -169,7 +178,7 @@ logger = logging.getLogger("pyjmsack")
 
 
 def _failover(names: str, reason: str) -> dict[str, str]:
-    """Return each name twice: with the prefix ``failover.``, as in Qpid JMS, and without it, as in ActiveMQ."""
+    """Return each name twice: with the prefix ``failover.``, as in Qpid JMS, and without the prefix, as in ActiveMQ."""
     return _all("failover.", names, reason) | _all("", names, reason)
 
 
@@ -191,7 +200,7 @@ IGNORED: Final[Mapping[str, str]] = {
     **_all("jms.", "trustAllPackages deserializationPolicy.allowList deserializationPolicy.denyList", NO_JAVA_OBJECTS),
     "jms.copyMessageOnSend": "a send always takes a snapshot, so the message may be used again at once (S72)",
     "jms.transactedIndividualAck": "a transaction's messages are always acknowledged one by one",
-    "jms.useCompression": "AMQP and STOMP have no compressed bodies: they are sent as they are",
+    "jms.useCompression": "AMQP and STOMP have no compressed bodies, so that bodies are sent as they are",
     "jms.maxInflatedDataSizeRatio": "nothing is inflated here",
     "jms.strictCompliance": "the rules of JMS hold in any case",
     "jms.nestedMapAndListEnabled": "a map or list within a MapMessage is refused when it is set; use an ObjectMessage",
@@ -206,12 +215,12 @@ IGNORED: Final[Mapping[str, str]] = {
     ),
     **_all("wireFormat.", "providerName providerVersion maxInactivityDurationInitalDelay", OF_OPENWIRE),
 }
-"""Every option of a broker URL that is accepted and ignored, with the reason."""
+"""Each option of a broker URL that is accepted and ignored, with the reason."""
 
 IGNORED_OF_DESTINATIONS: Final[Mapping[str, str]] = {
     "consumer.dispatchAsync": "it chooses a thread of an ActiveMQ broker",
 }
-"""Every option of a destination that is accepted and ignored, with the reason."""
+"""Each option of a destination that is accepted and ignored, with the reason."""
 
 IGNORED_PREFIXES: Final[Mapping[str, str]] = {"jms.blobTransferPolicy.": "there are no blob messages here"}
 """Prefixes of options that are accepted and ignored, with the reason."""
@@ -220,12 +229,12 @@ _warned: set[str] = set()
 
 
 def is_meaningless(name: str) -> bool:
-    """Return True for an option of a broker URL that is accepted and ignored."""
+    """Return whether an option of a broker URL is accepted and ignored."""
     return name in IGNORED or name.startswith((*IGNORED_PREFIXES,))
 
 
 def warn_meaningless(name: str) -> None:
-    """Log, once for each name, that an option is ignored, and why."""
+    """Log a warning that an option is ignored, with the reason. The warning is logged only once for each option."""
     if name not in _warned:
         _warned.add(name)
         known = {**IGNORED, **IGNORED_OF_DESTINATIONS}

@@ -1,4 +1,4 @@
-"""URL schemes, the address of a broker, and the options of the stream (TCP, TLS, WebSocket)."""
+"""The schemes of broker URLs, the address of a broker, and the options of the stream (TCP, TLS, WebSocket)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Scheme(NamedTuple):
     tls: bool
     port: int
     websocket: str = ""
-    """The sub-protocol inside a WebSocket; empty for a scheme without WebSocket."""
+    """The sub-protocol of the WebSocket. It is empty for a scheme without WebSocket."""
 
 
 SCHEMES: Final[Mapping[str, Scheme]] = {
@@ -57,7 +57,7 @@ SCHEMES: Final[Mapping[str, Scheme]] = {
     "stomp+ws": Scheme("stomp", False, 80, "v12.stomp"),
     "stomp+wss": Scheme("stomp", True, 443, "v12.stomp"),
 }
-"""The schemes of a single broker, with their default ports."""
+"""The schemes for the URL of a single broker. Each scheme has a default port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ _TLS_VERSION = choice({"TLS": "TLS", "TLSv1.2": "TLSv1.2", "TLSv1.3": "TLSv1.3"}
 
 @dataclass(frozen=True, slots=True)
 class TransportOptions:
-    """The ``transport.*`` options: TCP and TLS."""
+    """The ``transport.*`` options, which are for TCP, TLS and WebSocket."""
 
     connect_timeout: float | None = option(
         "transport.connectTimeout",
@@ -197,7 +197,7 @@ class TransportOptions:
         also="amqp.traceBytes",
     )
     ws_http_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Headers of the WebSocket handshake: ``transport.ws.httpHeader.NAME=VALUE``. Values may be secret."""
+    """The headers of the WebSocket handshake, from ``transport.ws.httpHeader.NAME=VALUE``. Values may be secret."""
     trust_all: bool = option("transport.trustAll", BOOLEAN, "false", "verify nothing: for tests only, logs a warning")
 
     def tls_options(self) -> list[str]:
@@ -215,16 +215,16 @@ _VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
 
 
 def is_websocket_header(name: str) -> bool:
-    """Return True for an option that names a header (RFC 9110, 5.6.2)."""
+    """Return whether an option sets a header of the WebSocket handshake (RFC 9110, section 5.6.2)."""
     return name.startswith(_PREFIX) and _NAME.fullmatch(name.removeprefix(_PREFIX)) is not None
 
 
 def websocket_headers(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return names and values of the headers among ``texts``.
+    """Return the names and values of the headers among the options ``texts``.
 
     Raises:
-        InvalidURLException: a value has a line break or a character that is not in ASCII. The text does not show the
-            value, because it may be secret.
+        InvalidURLException: a value has a character that is not printable ASCII, such as a line break. The error does
+            not show the value, because the value may be secret.
     """
     headers = {name: text for name, text in texts.items() if is_websocket_header(name)}
     for name, text in headers.items():

@@ -66,7 +66,7 @@ def test_the_right_prefetch_fills_a_batch_in_the_interval_s58(rate: float, inter
 
 @pytest.mark.parametrize(("rate", "interval"), [(0, 1), (1, -1), (float("nan"), 1), (1, float("inf"))])
 def test_a_rate_or_interval_that_is_none_has_no_prefetch_s58(rate: float, interval: float) -> None:
-    with pytest.raises(ValueError, match="expected a number above 0"):
+    with pytest.raises(ValueError, match="expected a finite number above 0"):
         prefetch_for(rate, interval)
 
 

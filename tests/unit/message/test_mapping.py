@@ -79,7 +79,7 @@ def test_a_map_with_very_many_keys_that_are_no_text_is_refused_on_both_sides(key
     """Numbers with different hashes may still be chosen so that a dict looks for each where the others are."""
     keys = [key(number) for number in range(MAX_OTHER_KEYS + 1)]
     assert len(mapping(keys[1:], keys[1:])) == MAX_OTHER_KEYS
-    with pytest.raises(MessageFormatException, match="10001 keys .* bytes; expected at most 10000"):
+    with pytest.raises(MessageFormatException, match=r"10001 keys .* bytes; expected at most 10000"):
         mapping(keys, keys)
 
 
