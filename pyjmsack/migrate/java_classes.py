@@ -6,6 +6,7 @@ import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from pyjmsack.migrate.java_parameters import annotation_of, is_class, parameters_in
@@ -25,6 +26,7 @@ _ZEROS: Final = {
 }
 """The annotation and the default of a field that cannot be null."""
 _MOST: Final = 500
+"""The most classes of a source, and the most fields of a class."""
 _LONGEST_HEAD: Final = 200
 _LONGEST: Final = 5_000
 """The most tokens of the components of a record, or of the names of an enumeration."""
@@ -100,7 +102,7 @@ def _body(tokens: Tokens, index: int) -> int | None:
             return at
         if text == "(" and not record:  # Kotlin, or no declaration
             return None
-        if text in (";", ")", "}", "="):
+        if text in (";", ")", "}", "=", *_KINDS):
             return None
         at = tokens.after(at) if text in ("(", "[") else at + 1
     return None
@@ -119,8 +121,8 @@ def _shape(tokens: Tokens, index: int, body: int, full: str) -> Shape:
         return Shape(full, [(name, _known(kind, unknown)) for name, kind in components if _NAME.fullmatch(name)])
     extends = next((at for at in head if tokens.is_at(at, "extends") and not _inside_angles(tokens, head, at)), None)
     base = simple_name(tokens, extends + 1)[0] if extends is not None else ""
-    fields = [(name, _known(kind, unknown)) for name, kind in _fields(tokens, tokens.inside(body))]
-    return Shape(full, fields[:_MOST], base)
+    fields = islice(_fields(tokens, tokens.inside(body)), _MOST)
+    return Shape(full, [(name, _known(kind, unknown)) for name, kind in fields], base)
 
 
 def _inside_angles(tokens: Tokens, head: range, at: int) -> bool:

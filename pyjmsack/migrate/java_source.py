@@ -208,6 +208,9 @@ _COMMENT: Final = re.compile(r"^\s*(//|\*|/\*|import\b|package\b)")
 _IMPORT: Final = re.compile(r"^\s*import\s[^;\n]{1,300}", re.MULTILINE)
 
 
+_IMPORTED_CLASS: Final = re.compile(r"^[ \t]*import[ \t]+([a-z]\w*(?:\.[a-z]\w*)*)\.([A-Z]\w*)[ \t]*;", re.MULTILINE)
+_OF_JAVA: Final = ("java.", "javax.", "jakarta.", "org.springframework.")
+"""The packages whose classes are no bodies of the service's own."""
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _DECLARES: Final = re.compile(r"\bstatic\s+final\b|\brecord\s|\benum\s")
 
@@ -253,7 +256,7 @@ def read_sources(
     order = {file: number for number, file in enumerate(codes)}
     rows = sorted(findings.rows[start:], key=lambda row: (order.get(row.place.file, -1), row.place.line))
     findings.rows[start:] = rows
-    _name_types(findings, shapes)
+    _name_types(findings, shapes, codes)
 
 
 def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
@@ -273,15 +276,19 @@ def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str
     return {**chosen, **codes}
 
 
-def _name_types(findings: Findings, shapes: Mapping[str, Shape]) -> None:
+def _name_types(findings: Findings, shapes: Mapping[str, Shape], codes: Mapping[str, str]) -> None:
     """Note the full names of the classes of bodies, which Spring writes into the type property without a mapping."""
     if not findings.type_property or findings.types:
         return
+    imported = {
+        found[2]: f"{found[1]}.{found[2]}" for text in codes.values() for found in _IMPORTED_CLASS.finditer(text)
+    }
     for listener in findings.listeners:
         bodies = [annotation for _, annotation in listener.parameters if "Header(" not in annotation]
         for word in _WORD.findall(" ".join([*bodies, listener.answers])):
-            if word in shapes:
-                findings.types[shapes[word].full_name] = word
+            full = shapes[word].full_name if word in shapes else imported.get(word)
+            if full is not None and not full.startswith(_OF_JAVA):
+                findings.types[full] = word
 
 
 def _read_lines(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from migrate_support import of_text, row
 
-from pyjmsack.migrate import Settings, Unreadable, Verdict, migrate
+from pyjmsack.migrate import Settings, Unreadable, Verdict, as_app, migrate
 from pyjmsack.migrate.java_url import parse_java_url
 from pyjmsack.migrate.properties_file import read_properties
 from pyjmsack.migrate.values import Missing, milliseconds, resolve, shown
@@ -31,6 +31,23 @@ def test_an_annotation_over_lines_is_still_read(tmp_path: Path) -> None:
     text = '@JmsListener(\n  destination = "a" + "(b",\n  id = f(")"), concurrency = "2-3")\nvoid jms() {}\n'
     findings = of_text(tmp_path, "A.java", text)
     assert [(one.destination, one.concurrency) for one in findings.listeners] == [("a(b", "2-3")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "record A(" * 50_000 + ") {} " * 50_000,
+        "class A { " * 50_000 + "int x; }" * 50_000,
+        "class A " * 100_000,
+        "class A { " + "@X " * 100_000 + "int x; }",
+        "class A<" + "B," * 90 + "B> { " + "".join(f"B x{number}; " for number in range(50_000)) + "}",
+        "enum A { " + "B, " * 100_000 + "}",
+    ],
+    ids=["records", "classes", "heads", "annotations", "fields", "names"],
+)
+def test_the_class_of_a_body_may_have_any_length(tmp_path: Path, text: str) -> None:
+    findings = of_text(tmp_path, "A.java", f'@JmsListener(destination = "q") void jms(A a) {{}}\n{text}')
+    assert "class A" in as_app(findings)
 
 
 def test_a_property_may_go_over_any_number_of_lines() -> None:

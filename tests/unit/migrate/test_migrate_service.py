@@ -18,6 +18,7 @@ package shop.service;
 import org.springframework.jms.annotation.JmsListener;
 import shop.model.Order;
 import shop.model.Messages;
+import shop.model.Receipt;
 class Listeners {
     static final long MINUTE = 60 * 1000;
     static class Ping { private int number; public int getNumber() { return number; } }
@@ -155,6 +156,7 @@ def test_without_a_mapping_the_types_are_the_full_names_of_java(
     assert names["converter"].type_property == "_type"
     assert names["converter"].types == {
         "shop.model.Order": names["Order"],
+        "shop.model.Receipt": names["Receipt"],
         "shop.model.Messages$Refund": names["Refund"],
         "shop.service.Listeners$Ping": names["Ping"],
     }
