@@ -14,6 +14,7 @@ file               what is in it
 ``worker.py``      one worker: it calls the listener for each message, sends the answer and commits
 ``running.py``     the listeners that take messages now; start and stop of one
 ``schedule.py``    functions that run every so many seconds
+``checks.py``      functions that take part in the health of an app
 ``answer.py``      an answer with properties, a destination or times of its own
 ``joining.py``     the transaction that a send joins
 ``sender.py``      sends and requests from anywhere, and inside the transaction of a listener

@@ -11,6 +11,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from pyjmsack.app.checks import Checks
 from pyjmsack.app.container import Container
 from pyjmsack.app.converters import Converter, JsonConverter
 from pyjmsack.app.description import described
@@ -84,6 +85,7 @@ class Service:
         self._serving = Running(self._face, self._container)
         self._schedules: dict[str, Schedule] = {}
         self._ticking = Schedules(self._face)
+        self._checks = Checks()
         self._sending: Task | None = None
         self._running = False
         self._may_stop: deque[None] = deque()
@@ -287,17 +289,40 @@ class Service:
     def health(self) -> dict[str, Any]:
         """Return the state of the app, as JSON can hold it.
 
-        ``status`` is ``"UP"`` if the app runs, its sender is connected, and each listener takes messages. Otherwise it
-        is ``"DOWN"``. A listener that was stopped alone does not count, and neither do schedules. ``sender`` and
-        ``listeners`` have the details.
+        ``status`` is ``"UP"`` if the app runs, its sender is connected, each listener takes messages, and each function
+        of :meth:`check` succeeds. Otherwise it is ``"DOWN"``. A listener that was stopped alone does not count, and
+        neither do schedules. ``sender``, ``listeners`` and ``checks`` have the details.
         """
-        sender = self.sender.link.state
+        sender, checks = self.sender.link.state, self._checks.results()
         up = self._running and sender == "connected" and self._serving.ready
+        up = up and all(check["status"] == "UP" for check in checks.values())
         return {
             "status": "UP" if up else "DOWN",
             "sender": sender,
             "listeners": self._serving.health(self._listeners.values()),
+            "checks": checks,
         }
+
+    def check(self, name: str) -> Callable[[F], F]:
+        """Let the decorated function take part in :meth:`health`. The function itself stays as it is.
+
+        Each call of ``health`` calls the function, in the thread of the caller. The health endpoint of ``pyjmsack run``
+        calls ``health`` in threads of its own, several at a time. So the function must be quick and safe for threads.
+        If it raises or returns ``False``, the app is ``"DOWN"``. The log has the error, once until the check succeeds.
+
+        Args:
+            name: the name of the check in ``health()["checks"]``.
+
+        Raises:
+            ValueError: the name is in use. The decorator raises this.
+            TypeError: the function has arguments, or is a coroutine function. The decorator raises this.
+        """
+
+        def register(function: F) -> F:
+            self._checks.add(name, function)
+            return function
+
+        return register
 
     def describe(self) -> list[dict[str, Any]]:
         """Return the settings of each listener, and what ``pyjmsack explain`` says of it. This connects to nothing."""

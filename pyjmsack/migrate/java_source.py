@@ -172,8 +172,8 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (
         r"\bimplements\s+HealthIndicator\b",
         _HAND,
-        "app.health()",
-        "it tells of the broker; `pyjmsack check queue NAME --max-depth N` tells of messages that wait",
+        '@app.check("name")',
+        "a function of yours in app.health(); `pyjmsack check queue NAME --max-depth N` tells of messages that wait",
     ),
     (
         r"\bMessageBuilder\s*\.\s*withPayload\s*\(|\bJmsResponse\s*\.\s*for\w+\s*\(",
