@@ -103,7 +103,8 @@ def as_toml(findings: Findings) -> str:
 
 
 def as_environment(findings: Findings) -> str:
-    """Return variables for a shell: those that the commands of pyjmsack read, and an empty one for each secret.
+    """Return variables for a shell: those that the commands of pyjmsack read, and an empty one for each secret and for
+    a user whom no file names.
 
     Args:
         findings: what :func:`pyjmsack.migrate.migrate` returned.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from pathlib import Path
 from types import ModuleType
@@ -68,6 +69,57 @@ def test_the_code_receives_and_gives_a_message_whose_handler_raised_again(
         connection.start()
         assert arrived.wait(WAIT)
     assert seen == ["an order", "an order"]
+
+
+BOOKS = """\
+package shop;
+import jakarta.jms.*;
+class Books {
+    record Line(String sku, int pieces) {}
+    static class Book { private String title; private List<Line> lines; private Instant printedAt; }
+    @Bean
+    DefaultJmsListenerContainerFactory work(DefaultJmsListenerContainerFactoryConfigurer configurer,
+            ConnectionFactory connectionFactory) {
+        var factory = new DefaultJmsListenerContainerFactory();
+        configurer.configure(factory, connectionFactory);
+        factory.setErrorHandler(error -> log.warn("failed", error));
+        return factory;
+    }
+    @JmsListener(destination = "migrate.books", containerFactory = "work")
+    public void onBook(Book book) {}
+    @Scheduled(fixedRate = 60000)
+    public void tick() {}
+}
+"""
+
+
+def test_the_app_runs_its_schedule_and_gives_a_message_whose_listener_raised_again(
+    cli: Cli, service: Path, broker_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (service / "Books.java").write_text(BOOKS, encoding="utf-8")
+    result = cli.run("migrate", "--port", port(broker_url), "--emit", "app", service)
+    made: Any = ModuleType("made_app")
+    monkeypatch.setitem(sys.modules, "made_app", made)  # dataclasses look there for the names of their types
+    exec(compile(result.stdout.replace("raise NotImplementedError", "called"), "made.py", "exec"), made.__dict__)
+    seen: list[Any] = []
+    arrived = threading.Event()
+
+    def called(_: str) -> None:
+        caller = sys._getframe(1)
+        if caller.f_code.co_name == "tick":
+            body = '{"title": "JMS", "lines": [{"sku": "a", "pieces": 2}]}'
+            made.app.sender.send("migrate.books", body)
+        else:
+            seen.append(caller.f_locals["book"])
+            if len(seen) == 1:
+                raise ValueError("the first time")
+            arrived.set()
+
+    made.called = called
+    with made.app.test(broker_url):
+        assert arrived.wait(WAIT)
+    assert seen == [made.Book("JMS", [made.Line("a", 2)])] * 2
+    assert "failed: the first time" in caplog.text, "of the error handler"
 
 
 def test_check_connects_and_names_the_broker(cli: Cli, service: Path, broker_url: str) -> None:

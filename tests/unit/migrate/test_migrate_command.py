@@ -49,6 +49,13 @@ def test_json_has_a_row_with_verdict_and_reason_for_each_key(tmp_path: Path) -> 
     assert "s3cret" not in result.output
 
 
+def test_json_has_the_schedules(tmp_path: Path) -> None:
+    file = tmp_path / "T.java"
+    file.write_text("import jakarta.jms.*;\nclass T {\n@Scheduled(fixedRate = 1500)\nvoid tick() {}\n}")
+    (found,) = json.loads(run("--json", file).stdout)["schedules"]
+    assert found == {"function": "tick", "place": f"{file}:3", "seconds": 1.5, "delay": 0.0}
+
+
 def test_what_explain_says_of_each_listener_is_part_of_the_report(tmp_path: Path) -> None:
     (tmp_path / "application.properties").write_text("spring.activemq.broker-url=tcp://h:61616\n")
     (tmp_path / "A.java").write_text('import jakarta.jms.*;\n@JmsListener(destination = "orders")\nvoid f() {}\n')
@@ -75,6 +82,18 @@ def test_check_says_that_nobody_answers_and_fails() -> None:
     result = run("--check", "--port", "61616=1", "tcp://127.0.0.1:61616")
     assert result.exit_code == 1
     assert "cannot connect" in result.output
+
+
+def test_check_takes_a_user_that_no_file_names_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYJMSACK_PASSWORD", "x")
+    monkeypatch.delenv("PYJMSACK_USER", raising=False)
+    file = tmp_path / "application.properties"
+    file.write_text("spring.artemis.broker-url=tcp://127.0.0.1:61616\nspring.artemis.password=s3cret\n")
+    assert "not tried: set PYJMSACK_USER" in run("--check", file).output
+    monkeypatch.setenv("PYJMSACK_USER", "shop")
+    assert "cannot connect" in run("--check", "--port", "61616=1", file).output
 
 
 def test_check_tries_nothing_without_the_variables_of_the_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
