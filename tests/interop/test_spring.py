@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 from agent import JavaMissingError, SpringService
@@ -21,6 +21,8 @@ class Email:
 
     to: str
     body: str
+    extra_notes: dict[str, str] = field(default_factory=dict)
+    """``extraNotes`` in Java."""
 
 
 @pytest.fixture
@@ -43,11 +45,14 @@ def spring(artemis_site: Site) -> Iterator[Callable[[str, str], SpringService]]:
 def test_typed_json_goes_to_a_spring_service_and_comes_back(
     artemis_site: Site, spring: Callable[[str, str], SpringService], form: str, protocol: str, queue_name: str
 ) -> None:
-    """Requests in both directions. The property ``_type`` names the class, as in Spring's converter of JSON."""
+    """Requests in both directions. The property ``_type`` names the class, as in Spring's converter of JSON.
+
+    Fields have the names of Jackson, and the keys of a mapping their own.
+    """
     service = spring(form, f"{queue_name}-spring")
     asked: list[Email] = []
     url = artemis_site.stomp_url if protocol == "stomp" else artemis_site.python_urls["qpid"]
-    app = App(url, converter=JsonConverter("_type", {"hello.Email": Email}))
+    app = App(url, converter=JsonConverter("_type", {"hello.Email": Email}, camel_case=True))
 
     @app.listener(f"{queue_name}-python")
     def answer(email: Email) -> Email:
@@ -55,7 +60,8 @@ def test_typed_json_goes_to_a_spring_service_and_comes_back(
         return Email("python", f"{email.to} wrote {email.body}")
 
     with app:
-        reply = app.sender.request(f"{queue_name}-spring", Email("python", "hällo"), timeout=60)
-        assert reply == Email("spring", "python wrote hällo")
+        notes = {"sent_at": "noon", "sentBy": "ann"}
+        reply = app.sender.request(f"{queue_name}-spring", Email("python", "hällo", notes), timeout=60)
+        assert reply == Email("spring", "python wrote hällo", notes)
         assert service.ask(f"{queue_name}-python") == "python wrote java wrote grüß"
     assert asked == [Email("java", "grüß")]

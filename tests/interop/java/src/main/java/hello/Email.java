@@ -1,9 +1,12 @@
 package hello;
 
+import java.util.Map;
+
 /** What both ends exchange as JSON. */
 public class Email {
     private String to;
     private String body;
+    private Map<String, String> extraNotes = Map.of();
 
     public Email() {}
 
@@ -18,6 +21,14 @@ public class Email {
 
     public void setTo(String to) {
         this.to = to;
+    }
+
+    public Map<String, String> getExtraNotes() {
+        return extraNotes;
+    }
+
+    public void setExtraNotes(Map<String, String> extraNotes) {
+        this.extraNotes = extraNotes;
     }
 
     public String getBody() {

@@ -63,7 +63,9 @@ public class SpringService {
 
     @JmsListener(destination = "#{systemProperties['queue']}")
     Email answer(Email email) {
-        return new Email("spring", email.getTo() + " wrote " + email.getBody());
+        Email answer = new Email("spring", email.getTo() + " wrote " + email.getBody());
+        answer.setExtraNotes(email.getExtraNotes());
+        return answer;
     }
 
     public static void main(String[] arguments) throws Exception {
