@@ -40,6 +40,36 @@ def test_sends_are_committed_whatever_becomes_of_the_held_acks(face: Face, rule:
     assert len(peer.all("COMMIT")) == 1
 
 
+@EITHER
+def test_work_behind_a_rollback_whose_caller_gave_up_is_not_undone_by_it(face: Face, server: str) -> None:
+    """S80: the rollback waits for the answer to the commit before it. Later work belongs to the next transaction."""
+    late: list[Received] = []
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "COMMIT" and not late:
+            late.append(frame)
+            return True
+        return False
+
+    peer = start(face, server, rule=rule)
+    session = face.session(peer, "jms.requestTimeout=300", mode=AckMode.SESSION_TRANSACTED)
+    producer = session.create_producer(QUEUE)
+    producer.send("a")
+    with pytest.raises(TransactionRolledBackException) as raised:
+        session.commit()
+    assert raised.value.in_doubt
+    producer.send("b")
+    with pytest.raises(RequestTimedOutException):
+        session.rollback()
+    producer.send("c")
+    peer.answer(late[0])
+    peer.wait("ABORT")
+    session.commit()
+    sent = {frame.body: frame.headers["transaction"] for frame in peer.all("SEND")}
+    assert [frame.headers["transaction"] for frame in peer.all("ABORT")] == [sent[b"b"]]
+    assert [frame.headers["transaction"] for frame in peer.all("COMMIT")] == [sent[b"a"], sent[b"c"]]
+
+
 def test_an_error_that_names_no_request_is_blamed_on_none_where_requests_are_named(face: Face) -> None:
     """S129: Classic names what it refuses, so this ends the connection; a pending subscription is not its reason."""
 

@@ -234,6 +234,8 @@ class FailoverProvider:
 
     def send(self, outbound: Outbound) -> None:
         """Send a message, and keep it until the broker answers (S91)."""
+        if self._replays and outbound.transacted:
+            self._transactions.sends(outbound.producer_id)
         self._requests.send(outbound)
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:

@@ -252,10 +252,25 @@ class Transactions:
         """
         session = self._resources.transacted_consumers.get(inbound.consumer_id)
         if session is not None:
+            self._next_begins(session)
             session.work += 1
             session.in_doubt = session.in_doubt or not current
             if session.replay is not None:
                 session.replay.acknowledged(inbound)
+
+    def sends(self, producer_id: int) -> None:
+        """Note that the caller sends a message in the open transaction."""
+        info = self._resources.producers.get(producer_id)
+        if info is not None:
+            self._next_begins(self._resources.sessions.get(info.session_id))
+
+    def _next_begins(self, session: SessionRecord | None) -> None:
+        """Roll the transaction back whose commit waits, because the caller has given up the commit and works on.
+
+        The broker would commit the new work with the old transaction, and a later rollback would not undo it. The
+        caller was told that the old transaction is in doubt.
+        """
+        self.give_up(session)
 
     def expects(self, consumer_id: int) -> bool:
         """Return True if the replay of an open transaction needs messages of this consumer."""

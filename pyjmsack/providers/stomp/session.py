@@ -139,11 +139,14 @@ class StompSession:
         done.fail(unconfirmed)
 
     def rollback(self, done: Completion[None]) -> None:
-        """Undo the sends, and deliver the received messages again (S80). The old ACK ids are valid again (S89)."""
-        self.after_commit(partial(self._roll_back, done))
+        """Undo the sends, and deliver the received messages again (S80). The old ACK ids are valid again (S89).
 
-    def _roll_back(self, done: Completion[None]) -> None:
-        acked, transaction = self._take()
+        If a commit is under way, the rollback comes after the commit, but the work is taken now. If the caller gives up
+        the wait and works on, the new work belongs to the next transaction.
+        """
+        self.after_commit(partial(self._roll_back, *self._take(), done))
+
+    def _roll_back(self, acked: Acked, transaction: bytes | None, done: Completion[None]) -> None:
         if transaction is None:
             # redelivered at the end of this burst, sorted together with the messages that the core gives back
             for receiver, inbound in acked:

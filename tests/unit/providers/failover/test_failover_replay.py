@@ -131,6 +131,26 @@ def test_a_commit_waits_for_what_is_missing_and_the_next_transaction_begins_behi
     assert bench.clock.waits == []
 
 
+@pytest.mark.parametrize("work", ["receive", "send"])
+def test_work_behind_a_commit_whose_caller_gave_up_does_not_join_its_transaction(work: str) -> None:
+    """S94: else a later rollback would not undo this work."""
+    bench, _ = transacted(WAIT)
+    receive(bench, "x")
+    drop(bench)
+    commit, begin = bench.ask("commit", 1), bench.ask("begin", 1)
+    if work == "send":
+        bench.send("next", transacted=True)
+    else:
+        receive(bench, "next")
+    assert isinstance(commit.error, TransactionRolledBackException)
+    assert begin.done
+    ends = [call for call in bench.calls if call[0] in ("commit", "rollback", "begin", "send")]
+    assert ends == [("rollback", 1), ("begin", 1), *([("send", "next")] if work == "send" else [])]
+    deliver(bench, "x")
+    assert ("commit", 1) not in bench.calls
+    assert bench.ask("commit", 1).error is None
+
+
 def test_a_commit_waits_for_the_answers_to_repeated_sends() -> None:
     """S86: else it might commit the others without one that is refused."""
     bench, _ = transacted()
