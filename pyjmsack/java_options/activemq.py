@@ -31,33 +31,33 @@ from pyjmsack.java_options.reasons import (
 
 __all__ = ["ACTIVEMQ"]
 
-_JMX: Final = "it is for looking into a Java process by JMX; amqp.traceFrames=true logs frames"
+_JMX: Final = "it shows the inside of a Java process by JMX; amqp.traceFrames=true logs frames"
 
 
 def _inactivity(text: str) -> Translation:
     if int(text) > 0:
         return Translation(Fate.HONOURED, "", {"wireFormat.maxInactivityDuration": text})
-    why = "0 switches the check off; over AMQP amqp.idleTimeout=0 does so, over STOMP heart-beats are never off"
+    why = "0 switches the check off; amqp.idleTimeout=0 does so over AMQP, but over STOMP heart-beats are never off"
     return Translation(Fate.HONOURED, why, {"amqp.idleTimeout": "0"})
 
 
 def _monitor(text: str) -> Translation:
     if as_boolean(text):
-        return Translation(Fate.IGNORED, "true is what happens here")
+        return Translation(Fate.IGNORED, "this library always behaves like true")
     return Translation(Fate.HONOURED, "false switches the check for silent brokers off", {"amqp.idleTimeout": "0"})
 
 
 def _send_timeout(text: str) -> Translation:
     value = text if int(text) > 0 else "-1"
     return Translation(
-        Fate.HONOURED, "0 has no limit there; -1 here" if value == "-1" else "", {"jms.sendTimeout": value}
+        Fate.HONOURED, "no limit is 0 in Java, and -1 here" if value == "-1" else "", {"jms.sendTimeout": value}
     )
 
 
 def _request_timeout(text: str) -> Translation:
     value = text if int(text) > 0 else "-1"
     return Translation(
-        Fate.HONOURED, "0 has no limit there; -1 here" if value == "-1" else "", {"jms.requestTimeout": value}
+        Fate.HONOURED, "no limit is 0 in Java, and -1 here" if value == "-1" else "", {"jms.requestTimeout": value}
     )
 
 
@@ -66,7 +66,7 @@ def _dispatch(text: str) -> Translation:
 
 
 _ROWS: Final = (
-    *renamed({"jms.userName": "jms.username", "jms.user": "jms.username"}, "better an argument of ConnectionFactory"),
+    *renamed({"jms.userName": "jms.username", "jms.user": "jms.username"}, "or an argument of ConnectionFactory"),
     *decided("jms.sendTimeout", "jms.sendTimeout", "", _send_timeout),
     *decided("jms.requestTimeout", "jms.requestTimeout", "", _request_timeout),
     *decided("wireFormat.maxInactivityDuration", "amqp.idleTimeout", "or stomp.heartBeat", _inactivity),
@@ -82,7 +82,7 @@ _ROWS: Final = (
     *ignored("jms.trustedPackages jms.trustAllPackages", NO_JAVA_OBJECTS),
     *by_hand("jms.exceptionListener", EXCEPTION_LISTENER),
     *by_hand("jms.clientInternalExceptionListener", "set connection.exception_listener; read the log of pyjmsack"),
-    *by_hand("jms.transportListener", "connection.add_connection_listener tells of interruptions"),
+    *by_hand("jms.transportListener", "connection.add_connection_listener reports interruptions"),
     *by_hand("jms.transformer", "ConnectionFactory(url, message_transformer=...)"),
     *by_hand("jms.redeliveryPolicy jms.redeliveryPolicyMap", "jms.redeliveryPolicy.* and jms.redeliveryPolicy[name].*"),
     *by_hand("jms.prefetchPolicy", "jms.prefetchPolicy.*"),
@@ -134,5 +134,5 @@ _ROWS: Final = (
 )
 
 ACTIVEMQ: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}
-"""The options of the ActiveMQ Classic client that are no rows of ``pyjmsack.uri``, or whose values have another
-meaning."""
+"""The options of the ActiveMQ Classic client that are not rows of ``pyjmsack.uri``, or whose values have another
+meaning there."""

@@ -1,4 +1,4 @@
-"""The options of the Artemis client: of its connection factory, of its connectors, of its discovery groups."""
+"""The options of the Artemis client: those of its connection factory, its connectors and its discovery groups."""
 
 from __future__ import annotations
 
@@ -29,31 +29,35 @@ from pyjmsack.java_options.reasons import (
 __all__ = ["ARTEMIS", "MESSAGE_SIZE"]
 
 MESSAGE_SIZE: Final = 4096
-"""Bytes that a message is taken for where the Java client counts bytes and AMQP counts messages."""
-_LARGE: Final = "AMQP and STOMP send a message of any size as it is; the broker decides what it calls large"
+"""The assumed size of a message in bytes. It turns a window of the Java client, which counts bytes, into a prefetch,
+which counts messages."""
+_LARGE: Final = "AMQP and STOMP send a message of any size as it is; the broker decides which message is large"
 _BATCH: Final = "acknowledgements are batched by the session's mode and prefetch (S39-S46)"
 _UNCOMPRESSED: Final = "AMQP and STOMP have no compressed bodies"
 _CLUSTER: Final = "a client here gets the list of brokers in its failover:(...) URL, and from the broker over AMQP"
 _ACCEPTOR: Final = "it is an option of the broker's acceptor; a client has no use for it"
-_HTTP: Final = "nothing is tunnelled through HTTP here; amqpws:// and amqpwss:// go through HTTP proxies"
-_SOCKS: Final = "no SOCKS proxies; use amqpwss:// or a tunnel of the operating system"
+_HTTP: Final = "this client has no HTTP tunnel; amqpws:// and amqpwss:// go through HTTP proxies"
+_SOCKS: Final = "SOCKS proxies are not supported; use amqpwss:// or a tunnel of the operating system"
 _REVOKED: Final = "give an ssl.SSLContext with your revocation lists: ConnectionFactory(url, ssl_context=...)"
 
 
 def _ha(text: str) -> Translation:
     if not as_boolean(text):
-        return Translation(Fate.IGNORED, "false is what a URL of one broker does")
+        return Translation(Fate.IGNORED, "the URL of a single broker already means false")
     return Translation(Fate.HONOURED, "put live and backup brokers into failover:(amqp://live,amqp://backup)")
 
 
 def _consumer_window(text: str) -> Translation:
     size = int(text)
     if size < 0:
-        return Translation(Fate.HONOURED, "no limit there; the largest prefetch here", {_PREFETCH: "32767"})
+        return Translation(Fate.HONOURED, "no limit in Java; the largest prefetch here", {_PREFETCH: "32767"})
     if size == 0:
-        return Translation(Fate.HONOURED, "the same: each message is asked for", {_PREFETCH: "0"})
+        return Translation(Fate.HONOURED, "with both clients the consumer asks for each message", {_PREFETCH: "0"})
     messages = str(min(max(size // MESSAGE_SIZE, 1), 32767))
-    why = f"bytes there, messages here: computed for messages of {MESSAGE_SIZE} bytes; change it to fit yours"
+    why = (
+        f"Java counts bytes, and this library counts messages: the number is for messages of {MESSAGE_SIZE} bytes;"
+        " change it if your messages have another size"
+    )
     return Translation(Fate.HONOURED, why, {_PREFETCH: messages})
 
 
@@ -62,12 +66,12 @@ _PREFETCH: Final = "jms.prefetchPolicy.all"
 
 def _producer_window(text: str) -> Translation:
     size = max(int(text), 0)
-    return Translation(Fate.HONOURED, "bytes, as there; -1 is 0 here", {"jms.producerWindowSize": str(size)})
+    return Translation(Fate.HONOURED, "both count bytes; -1 in Java is 0 here", {"jms.producerWindowSize": str(size)})
 
 
 def _block_on_acknowledge(text: str) -> Translation:
     value = "false" if as_boolean(text) else "true"
-    return Translation(Fate.HONOURED, "the same, said the other way round", {"jms.forceAsyncAcks": value})
+    return Translation(Fate.HONOURED, "the same setting with the opposite value", {"jms.forceAsyncAcks": value})
 
 
 def _block_on_durable(text: str) -> Translation:
@@ -75,8 +79,8 @@ def _block_on_durable(text: str) -> Translation:
         return Translation(Fate.IGNORED, "a persistent send always waits for the broker here")
     return Translation(
         Fate.BY_HAND,
-        "without an answer nobody learns that a persistent message was lost; send_async() is as fast and tells."
-        " jms.forceAsyncSend=true does what Java did",
+        "without an answer nobody learns that a persistent message was lost; send_async() is as fast, and its future"
+        " has the answer. jms.forceAsyncSend=true does the same as the Java client",
     )
 
 
@@ -119,7 +123,7 @@ def _call_timeout(text: str) -> Translation:
 
 def _ttl(text: str) -> Translation:
     if int(text) <= 0:
-        return Translation(Fate.HONOURED, "-1 is no check; 0 here", {"amqp.idleTimeout": "0"})
+        return Translation(Fate.HONOURED, "no check is -1 in Java, and 0 here", {"amqp.idleTimeout": "0"})
     return Translation(
         Fate.HONOURED, "both ends tell each other over AMQP how long they wait", {"amqp.idleTimeout": text}
     )
@@ -148,7 +152,7 @@ _KEYTOOL: Final = "convert it: keytool -importkeystore -srckeystore OLD -destkey
 def _compress(text: str) -> Translation:
     if as_boolean(text):
         return Translation(Fate.IGNORED, f"{_UNCOMPRESSED}: messages are sent as they are")
-    return Translation(Fate.IGNORED, "false is what happens here")
+    return Translation(Fate.IGNORED, "this library always behaves like false")
 
 
 def _xa(text: str) -> Translation:
@@ -166,7 +170,7 @@ _ROWS: Final = (
     *renamed({"maxRetryInterval": "failover.maxReconnectDelay", "reconnectAttempts": "failover.maxReconnectAttempts"}),
     *renamed({"failoverAttempts": "failover.maxReconnectAttempts"}),
     *renamed({"initialConnectAttempts": "failover.startupMaxReconnectAttempts"}),
-    *renamed({"callFailoverTimeout": "failover.timeout"}, "a send that is held while no broker is there fails then"),
+    *renamed({"callFailoverTimeout": "failover.timeout"}, "a send that waits for a broker fails after this time"),
     *decided("retryInterval", "failover.reconnectDelay", "", _retry_interval),
     *decided("retryIntervalMultiplier", "failover.reconnectBackOffMultiplier", "", _multiplier),
     *decided("callTimeout", "jms.requestTimeout", "and jms.sendTimeout for sends", _call_timeout),
@@ -174,7 +178,7 @@ _ROWS: Final = (
     *decided("connectionTtl", "amqp.idleTimeout", "stomp.heartBeat over STOMP", _ttl),
     *ignored("clientFailureCheckPeriod", "a silent broker is found by amqp.idleTimeout or stomp.heartBeat"),
     *decided("ha", "", "a failover:(...) URL lists live and backup brokers", _ha),
-    *decided("consumerWindowSize", _PREFETCH, "bytes there, messages here", _consumer_window),
+    *decided("consumerWindowSize", _PREFETCH, "Java counts bytes, and this option counts messages", _consumer_window),
     *decided("producerWindowSize", "jms.producerWindowSize", "", _producer_window),
     *ignored("confirmationWindowSize", "in a failover: URL every send is kept until the broker confirms it (S90)"),
     *decided("blockOnAcknowledge", "jms.forceAsyncAcks", "with the opposite value", _block_on_acknowledge),
@@ -183,14 +187,14 @@ _ROWS: Final = (
     *decided("preAcknowledge", "jms.presettlePolicy.presettleConsumers", "", _pre_acknowledge),
     *decided("enable1xPrefixes", "jms.queuePrefix", "and jms.topicPrefix", _prefixes),
     *ignored("dupsOKBatchSize transactionBatchSize ackBatchSize", _BATCH),
-    *ignored("cacheDestinations", "destinations are plain values here: making one costs nothing"),
+    *ignored("cacheDestinations", "a destination is a plain value here, and costs nothing to make"),
     *ignored("minLargeMessageSize cacheLargeMessagesClient", _LARGE),
     *decided("compressLargeMessage", "", _UNCOMPRESSED, _compress),
     *decided("compressLargeMessages", "", _UNCOMPRESSED, _compress),
     *ignored("compressionLevel", _UNCOMPRESSED),
     *refused(
         "consumerMaxRate producerMaxRate",
-        "rates are not limited here; a prefetch and jms.producerWindowSize bound what is under way",
+        "rates are not limited here; a prefetch and jms.producerWindowSize bound the messages on their way",
     ),
     *by_hand("autoGroup groupID", 'set message.properties["JMSXGroupID"] before each send'),
     *refused("enableSharedClientID", "over AMQP the broker lets one connection at a time have a client id"),
@@ -223,7 +227,7 @@ _ROWS: Final = (
     *decided("trustStoreType", "transport.trustStoreType", "", _store("transport.trustStoreType")),
     *decided("keyStoreType", "transport.keyStoreType", "", _store("transport.keyStoreType")),
     *ignored("keyStoreProvider trustStoreProvider sslProvider sslAutoReload forceSSLParameters", OF_JAVA),
-    *refused("keyStoreAlias", "stores with one private key are read; export the one you need"),
+    *refused("keyStoreAlias", "a store must have only one private key; export the key that you need"),
     *renamed({"enabledCipherSuites": "transport.enabledCipherSuites"}),
     *renamed({"enabledProtocols": "transport.enabledProtocols", "verifyHost": "transport.verifyHost"}),
     *renamed({"trustAll": "transport.trustAll"}, "for tests only"),
@@ -247,7 +251,7 @@ _ROWS: Final = (
     *refused("httpServerScanPeriod activemqServerName proxyProtocolEnabled", _HTTP),
     *refused("socksEnabled socksHost socksPort socksVersion socksUsername socksPassword socksRemoteDNS", _SOCKS),
     *by_hand("useInvm serverId", "no broker runs inside a Python process; pyjmsack.broker.EmbeddedArtemis starts one"),
-    # of acceptors, sometimes copied into a client's URL
+    # options of acceptors, which are sometimes copied into the URL of a client
     *ignored("protocol protocols backlog connectionsAllowed needClientAuth wantClientAuth autoStart router", _ACCEPTOR),
     *ignored("stompConsumerCredits stompConsumerWindowSize stompEnableMessageId stomp-enable-message-id", _ACCEPTOR),
     *ignored("stompMinLargeMessageSize stomp-min-large-message-size stompMaxFramePayloadLength", _ACCEPTOR),
@@ -266,4 +270,4 @@ _ROWS: Final = (
 )
 
 ARTEMIS: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}
-"""Every option of the Artemis client by name."""
+"""Each option of the Artemis client by its name."""

@@ -1,4 +1,4 @@
-"""One option of a Java client, and the option of this library that replaces a value of it."""
+"""An option of a Java client, and its replacement in this library."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ class Fate(Enum):
     """The treatment of an option of a Java client."""
 
     HONOURED = "honoured"
-    """One or more options of ours do the same."""
+    """One or more options of this library have the same effect."""
     IGNORED = "ignored"
-    """Nothing is lost without it."""
+    """The option is not needed here, and nothing is lost without it."""
     REFUSED = "refused"
-    """There is nothing like it; the reason names the alternative."""
+    """This library has nothing with this effect. The reason names an alternative."""
     BY_HAND = "by hand"
-    """Python code, or a decision of yours, replaces it."""
+    """Python code, or a decision of the user, replaces the option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Translation:
     fate: Fate
     why: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
-    """Options of a pyjmsack URL with their texts."""
+    """The options of a pyjmsack URL that replace the option, with their texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +38,20 @@ class JavaOption:
 
     name: str
     fate: Fate
-    """Of its usual values; :meth:`translate` knows the fate of each value."""
+    """The fate of the usual values. :meth:`translate` returns the fate of each value."""
     ours: str
-    """The option that replaces it, or empty."""
+    """The option of this library that replaces the Java option. It is empty if there is no such option."""
     why: str
     decide: Callable[[str], Translation] | None = None
 
     def translate(self, value: str) -> Translation:
-        """Return the replacement for this value."""
+        """Return the replacement for a value of the option."""
         if self.decide is not None:
             return self.decide(value)
         return Translation(self.fate, self.why, {self.ours: value} if self.ours else {})
 
     def hint(self) -> str:
-        """Return one clause for an error that names the option."""
+        """Return the text that an error about the option adds in parentheses."""
         return f"use {self.ours}" + (f": {self.why}" if self.why else "") if self.ours else self.why
 
 
@@ -61,25 +61,25 @@ def as_boolean(text: str) -> bool:
 
 
 def renamed(pairs: Mapping[str, str], why: str = "") -> Iterable[JavaOption]:
-    """Options that pyjmsack has under another name, with the same values."""
+    """Return options that pyjmsack has under another name, with the same values."""
     return [JavaOption(name, Fate.HONOURED, ours, why) for name, ours in pairs.items()]
 
 
 def ignored(names: str, why: str) -> Iterable[JavaOption]:
-    """Options that need no replacement."""
+    """Return options that need no replacement. ``why`` is the reason."""
     return [JavaOption(name, Fate.IGNORED, "", why) for name in names.split()]
 
 
 def refused(names: str, why: str) -> Iterable[JavaOption]:
-    """Options without a replacement; ``why`` names the alternative."""
+    """Return options without a replacement. ``why`` names an alternative."""
     return [JavaOption(name, Fate.REFUSED, "", why) for name in names.split()]
 
 
 def by_hand(names: str, why: str) -> Iterable[JavaOption]:
-    """Options that code or a decision replaces."""
+    """Return options that Python code or a decision of the user replaces. ``why`` names the code or the decision."""
     return [JavaOption(name, Fate.BY_HAND, "", why) for name in names.split()]
 
 
 def decided(name: str, ours: str, why: str, decide: Callable[[str], Translation]) -> Iterable[JavaOption]:
-    """Return an option whose value decides how it is replaced."""
+    """Return an option whose replacement depends on its value."""
     return [JavaOption(name, Fate.HONOURED, ours, why, decide)]

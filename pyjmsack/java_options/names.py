@@ -1,4 +1,4 @@
-"""Finds the Python name for a name of the Java interface, so that no wrong name passes in silence."""
+"""Finds the Python name for a name of the Java interface. A wrong name is then an error that names the right name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _OTHERS: Final = {
     "receiveNoWait": "receive_nowait",
     "topicName": "name",
 }
-"""The Python names that do not follow from the Java name by a rule."""
+"""The Python names that no rule can derive from the Java names."""
 
 
 def no_such_name(kind: type, name: str) -> str:
-    """Return the text of the error for a name that a class does not have, with the Python name if the name is one of
-    Java's.
+    """Return the text of the error for a name that a class does not have. If the name is a Java name, the text has the
+    Python name.
     """
     plain = f"{kind.__name__!r} object has no attribute {name!r}"
     found = _ours(kind, name)
@@ -62,15 +62,15 @@ class JavaNames:
     if not TYPE_CHECKING:  # type checkers must keep refusing misspelt attributes
 
         def __getattr__(self, name: str) -> Any:
-            if hasattr(type(self), name):  # a property of ours raised AttributeError: show that error
+            if hasattr(type(self), name):  # the getter of a property raised AttributeError: raise that error again
                 return object.__getattribute__(self, name)
             raise AttributeError(no_such_name(type(self), name), name=name, obj=self)
 
 
 class StrictNames(JavaNames):
-    """Refuses each public name that the class does not have, on writing as well.
+    """Refuses to read or to write a public attribute that the class does not have.
 
-    ``producer.timeToLive = 1000`` would be a new attribute that nobody reads.
+    Otherwise ``producer.timeToLive = 1000`` would make a new attribute that nobody reads.
     """
 
     if not TYPE_CHECKING:

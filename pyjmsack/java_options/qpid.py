@@ -17,7 +17,7 @@ from pyjmsack.java_options.reasons import (
 
 __all__ = ["QPID"]
 
-_LIMITS: Final = "what a peer sends is always decoded within limits"
+_LIMITS: Final = "this library always decodes the bytes of a peer within limits"
 
 _ROWS: Final = (
     *ignored("jms.deserializationPolicy.whiteList jms.deserializationPolicy.blackList", NO_JAVA_OBJECTS),
@@ -32,11 +32,14 @@ _ROWS: Final = (
     *by_hand("jms.presettlePolicy", "jms.presettlePolicy.*"),
     *by_hand("jms.messageIDPolicy", "jms.messageIDPolicy.messageIDType"),
     *by_hand("transport.sslContextOverride", SSL_CONTEXT),
-    *refused("transport.proxyHandlerSupplier", "no proxies; use amqpwss:// or a tunnel of the operating system"),
+    *refused(
+        "transport.proxyHandlerSupplier",
+        "proxies are not supported; use amqpwss:// or a tunnel of the operating system",
+    ),
     *ignored("amqp.maxDecodeDepth amqp.zeroWidthArrayElementLimit amqp.maxTransfersPerDelivery", _LIMITS),
     *ignored("amqp.transportScheme amqp.providerScheme", OF_JAVA),
     *refused("discovery.factory discovery.discovered factory", NO_DISCOVERY),
 )
 
 QPID: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}
-"""The options of Qpid JMS that are no rows of ``pyjmsack.uri``."""
+"""The options of Qpid JMS that are not rows of ``pyjmsack.uri``."""

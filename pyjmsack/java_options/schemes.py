@@ -1,4 +1,4 @@
-"""The schemes of Java clients' broker URLs, and the scheme that replaces each."""
+"""The schemes in the broker URLs of Java clients, with the facts that choose the replacement for each scheme."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ class JavaScheme:
     tls: bool = False
     websocket: bool = False
     why_not: str = ""
-    """The reason why no scheme replaces it, and what to do; empty if a scheme does."""
+    """The reason why no scheme of this library replaces the scheme, and what to do instead. It is empty if there is a
+    replacement."""
 
 
 _INSIDE: Final = (
@@ -67,4 +68,5 @@ JAVA_SCHEMES: Final[Mapping[str, JavaScheme]] = {
     "mqtt+ssl": JavaScheme("MQTT", tls=True, why_not="a JMS client does not speak MQTT; use the broker's AMQP port"),
     "mqtt+nio": JavaScheme("MQTT", why_not="a JMS client does not speak MQTT; use the broker's AMQP port"),
 }
-"""By scheme. Composite URLs (failover:, static:, masterslave:, a list in parentheses) are not schemes of one broker."""
+"""The schemes by name. The schemes of composite URLs, such as failover:, static: and masterslave:, are not in this
+table, because they do not name one broker."""

@@ -1,4 +1,5 @@
-"""The options of all Java clients, by client. An error or ``pyjmsack migrate`` needs them, so both import them late."""
+"""The options of all Java clients. Only an error of the URL parser and ``pyjmsack migrate`` need this table, so both
+import it late."""
 
 from __future__ import annotations
 
@@ -13,4 +14,4 @@ from pyjmsack.java_options.qpid import QPID
 __all__ = ["JAVA_OPTIONS"]
 
 JAVA_OPTIONS: Final[Mapping[str, Mapping[str, JavaOption]]] = {"artemis": ARTEMIS, "activemq": ACTIVEMQ, "qpid": QPID}
-"""By client, its options by name."""
+"""For each Java client, its options by name."""

@@ -1,7 +1,7 @@
-"""Ledgers: a record of the sends, deliveries and events of a connection, in files that outlive its process.
+"""Ledgers. A ledger records the sends, deliveries and events of connections, in files that stay after the process ends.
 
-``ConnectionFactory(..., ledger=path)`` writes one, ``read_ledgers`` reads them. Needs the extra ``pyjmsack[ledger]``;
-``import pyjmsack`` does not load it.
+``ConnectionFactory(..., ledger=path)`` writes a ledger, and ``read_ledgers`` reads ledgers. This package needs the
+extra ``pyjmsack[ledger]``. ``import pyjmsack`` does not load this package.
 """
 
 from __future__ import annotations

@@ -25,17 +25,17 @@ class LedgerError(JMSException):
 
 @dataclass
 class LedgerFiles:
-    """The content of ledgers, by table. :func:`read_ledgers` returns it."""
+    """The content of ledgers, which :func:`read_ledgers` returns. Each table has Parquet parts and raw rows."""
 
     parquet: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in SCHEMAS})
-    """Paths of the parts."""
+    """The paths of the Parquet parts of each table."""
     raw: dict[str, pa.Table] = field(
         default_factory=lambda: {name: table.empty_table() for name, table in SCHEMAS.items()}
     )
-    """The rows that are not in Parquet yet, from processes that run or were killed."""
+    """The rows of each table that are not in Parquet yet, because their process still runs or was killed."""
 
     def table(self, name: str) -> pa.Table:
-        """Return a whole table. It has to fit into the memory.
+        """Return a whole table. The table must fit into the memory.
 
         Args:
             name: a name in ``SCHEMAS``: ``sends``, ``receives`` or ``events``.
@@ -50,13 +50,13 @@ class LedgerFiles:
 
 
 def read_ledgers(paths: Iterable[str | os.PathLike[str]]) -> LedgerFiles:
-    """Read ledgers. Their processes may still be running.
+    """Read ledgers. The processes that write them may still be running.
 
     Args:
-        paths: the directories. A directory that is named twice counts once.
+        paths: the directories of the ledgers. A directory that is named twice is read once.
 
     Raises:
-        LedgerError: a path is no ledger, or a part of it is damaged.
+        LedgerError: a path is not a ledger, or a part of a ledger is damaged.
     """
     found = LedgerFiles()
     for path in dict.fromkeys(Path(given) for given in paths):
@@ -69,7 +69,8 @@ def read_ledgers(paths: Iterable[str | os.PathLike[str]]) -> LedgerFiles:
 
 def _look(folder: Path, name: str, found: LedgerFiles) -> None:
     raw = {part: _read(part, name) for part in sorted(folder.glob("*.raw"))}
-    # only now: a raw part that became Parquet in the meantime is read twice, and no part is missed
+    # the Parquet parts are listed after the raw parts were read: so no part is missed, and a raw part that became
+    # Parquet in the meantime is left out below
     sealed = sorted(folder.glob("*.parquet"))
     for part in sealed:
         _check_end(part)
@@ -80,14 +81,15 @@ def _look(folder: Path, name: str, found: LedgerFiles) -> None:
 
 
 def _check_end(part: Path) -> None:
-    """Check for a copy that was cut short, so that the error names the file and does not come from a task of Spark."""
+    """Refuse a part that was copied incompletely. Without this check, a task of Spark would fail later, with an error
+    that does not name the file."""
     with part.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - len(_PARQUET)))
         if file.read() != _PARQUET:
             raise LedgerError(
-                f"ledger part {part} is damaged: its {size} bytes do not end as Parquet does; copy it again, or move it"
-                " away to read the rest"
+                f"ledger part {part} is damaged: its {size} bytes do not end like a Parquet file; copy the part again,"
+                " or move it away to read the other parts"
             )
 
 

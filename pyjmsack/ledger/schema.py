@@ -1,4 +1,4 @@
-"""The tables of a ledger, and the code that makes them from the raw lines (:mod:`pyjmsack.spi.ledger`)."""
+"""The tables of a ledger, and the code that makes the tables from raw lines (:mod:`pyjmsack.spi.ledger`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from pyjmsack.spi.ledger import SEPARATOR
 __all__ = ["SCHEMAS", "parse_lines"]
 
 _TIME = pa.timestamp("us", "UTC")
-"""Nanoseconds since 1970 in a line. The tables have microseconds, because Spark has no finer unit."""
+"""The type of a time in the tables. A line has nanoseconds since 1970. The tables have microseconds, because Spark has
+no finer unit."""
 _ORIGIN = [("protocol", pa.string()), ("broker", pa.string()), ("connection_id", pa.string())]
 
 SCHEMAS: dict[str, pa.Schema] = {
@@ -56,7 +57,7 @@ _TAIL_STARTS = {"sends": "producer_id", "receives": "consumer_id", "events": "pr
 def parse_lines(name: str, raw: bytes) -> pa.Table:
     """Return the complete lines of a raw part as a table.
 
-    The rest of the file is not used. It is empty room, or the line that was cut when the process was killed.
+    The rest of the file is ignored. It is empty space, or an incomplete line of a process that was killed.
 
     Args:
         name: the name of the table.
@@ -69,7 +70,7 @@ def parse_lines(name: str, raw: bytes) -> pa.Table:
     raw = raw.rstrip(b"\0")
     end = raw.rfind(b"\n") + 1
     odd = raw.count(b'"', 0, end) % 2
-    while odd:  # the last line break was a part of an id
+    while odd:  # the last line break is inside quotes, so it belongs to an id and does not end a line
         quote = raw.rfind(b'"', 0, end)
         end, line = raw.rfind(b"\n", 0, quote) + 1, end
         odd = (odd + raw.count(b'"', end, line)) % 2
@@ -81,7 +82,8 @@ def parse_lines(name: str, raw: bytes) -> pa.Table:
     types = {field.name: pa.int64() if field.type == _TIME else field.type for field in front}
     lines = csv.read_csv(
         pa.BufferReader(raw),
-        csv.ReadOptions(use_threads=False, column_names=[*types, "tail"], block_size=len(raw)),  # of any length
+        # a block as large as the file, because a line may have any length
+        csv.ReadOptions(use_threads=False, column_names=[*types, "tail"], block_size=len(raw)),
         csv.ParseOptions(newlines_in_values=True),
         csv.ConvertOptions(
             column_types={**types, "tail": pa.string()},
@@ -101,7 +103,7 @@ def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
 
 
 def _split(tails: pa.ChunkedArray, fields: list[pa.Field]) -> list[pa.Array]:
-    """Return the columns of the last field. Only its distinct values are split, and they are few."""
+    """Split the last field of the lines into its columns. Only the distinct values are split, because they are few."""
     encoded = tails.combine_chunks().dictionary_encode()
     parts = [(text or "").split(SEPARATOR) for text in encoded.dictionary.to_pylist()]
     if any(len(part) != len(fields) for part in parts):

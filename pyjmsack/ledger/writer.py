@@ -1,7 +1,7 @@
-"""Writes a ledger while messages pass, at little cost.
+"""Writes a ledger while a program sends and receives messages.
 
-Each record is a line that is put into a memory-mapped file before the message goes on. A killed process loses no line,
-because the kernel keeps the mapped pages. A full file becomes a Parquet part on a thread of its own.
+Each record is a line. The line is in a memory-mapped file before the message goes on. A killed process loses no line,
+because the kernel keeps the mapped pages. A thread of its own turns a full file into a Parquet part.
 """
 
 from __future__ import annotations
@@ -26,20 +26,24 @@ __all__ = ["Ledger"]
 log = logging.getLogger("pyjmsack")
 
 _PART_BYTES = {"sends": 4 << 20, "receives": 4 << 20, "events": 1 << 16}
-"""Size of a raw part: some 20,000 messages. The events of a connection hardly ever fill a part."""
+"""The size of a raw part in bytes. Some 20,000 messages fill a part. The events of a connection hardly ever fill a
+part."""
 _DIFFER = frozenset({"message_id", "dedup_key", "seq", "ordinal", "t_send", "t_confirm", "t_recv", "t_ack", "time"})
-"""Columns whose values hardly ever repeat. A dictionary of them would cost a third of the time and twice the space."""
+"""The columns whose values hardly ever repeat. They have no dictionary in Parquet, because a dictionary would take a
+third of the time and double the space."""
 
 
 class Ledger:
-    """The part of a ledger that one connection writes. Threads may share it. ``close`` blocks.
+    """The part of a ledger that one connection writes. Several threads may use this object. ``close`` blocks.
 
-    If a ledger cannot be written any more, it stops, logs one error, and lets the messages go on. It then has no event
-    ``closed``, so that an audit notices.
+    If the ledger cannot be written any more, this object logs one error and takes no more records. Messages are sent
+    and received as before. The ledger then has no event ``closed`` of this connection, so that an audit notices the
+    gap.
 
     Args:
-        path: the directory. It is created if it is missing. Connections, threads and processes may share it.
-        connection_id: the id of the connection, a part of the names of its files. ``None`` makes one at random.
+        path: the directory. It is created if it does not exist. Connections, threads and processes may share it.
+        connection_id: the id of the connection, which is a part of the names of its files. ``None`` chooses an id at
+            random.
 
     Raises:
         JMSException: the directory cannot be created or written to.
@@ -61,7 +65,7 @@ class Ledger:
         self.event = self._tables["events"].write
 
     def close(self) -> None:
-        """Turn raw parts into Parquet. A second call has no effect."""
+        """Turn the raw parts into Parquet, and wait until the conversions have ended. A second call has no effect."""
         for table in self._tables.values():
             table.close()
 
@@ -84,9 +88,9 @@ class _Table:
         self._fail = fail
         self._lock = threading.Lock()
         self._append: Callable[[bytes], object] = _no_room
-        """Appends to the part in use.
+        """Appends a line to the part in use.
 
-        This is ``mmap.write``, which is one step of the interpreter, so that several threads need no lock.
+        This is ``mmap.write``. Several threads may call it without a lock, because it is one step of the interpreter.
         """
         self._map: mmap.mmap | None = None
         self._path = folder
@@ -94,7 +98,7 @@ class _Table:
         self._sealing: list[threading.Thread] = []
 
     def write(self, line: str) -> None:
-        """Append a line. When this method returns, the line is safe from the death of this process."""
+        """Append a line. When this method returns, the line stays in the file even if this process is killed."""
         try:
             data = line.encode()
         except UnicodeEncodeError:
@@ -126,7 +130,7 @@ class _Table:
             self._path = self.folder / f"{self._writer}-{self._parts}.raw"
             size = max(_PART_BYTES[self._name], room)
             with self._path.open("x+b") as file:
-                # reserves the space, because a full disk is an error here and would be a crash in the mapping
+                # reserves the space, because a full disk is an error here, but would crash a write to the mapping
                 file.write(bytes(size))
                 file.flush()
                 self._map = mmap.mmap(file.fileno(), size)
@@ -146,7 +150,7 @@ class _Table:
             thread.start()
 
     def close(self) -> None:
-        """Finish the open part, and wait until it is complete. A later line opens another part, which stays raw."""
+        """Finish the open part, and wait for the conversions. A later line opens another part, which stays raw."""
         with self._lock:
             self._seal_current()
             sealing, self._sealing = self._sealing, []
@@ -155,18 +159,20 @@ class _Table:
 
 
 def _no_room(data: bytes) -> object:
-    """Stands in for a part that is not open."""
+    """Raise an error like a full part. This function stands in for ``mmap.write`` while no part is open."""
     raise ValueError("no part is open")
 
 
 def _discard(data: bytes) -> object:
-    """Takes the place of all further parts of a ledger that can no longer be written."""
+    """Ignore a line. This function stands in for ``mmap.write`` when the ledger cannot be written any more."""
     return None
 
 
 def seal(raw: Path, name: str) -> None:
-    """Turn a raw part into Parquet: at each moment one of the two is complete, and a reader takes Parquet if both are.
-    If the conversion fails, the raw part stays, and readers read it.
+    """Turn a raw part into Parquet.
+
+    At each moment the raw part or the Parquet part is complete. If both are complete, a reader takes the Parquet part.
+    If the conversion fails, the raw part stays, and a reader takes the raw part.
     """
     finished = raw.with_suffix(".parquet")
     unfinished = raw.with_suffix(".tmp")

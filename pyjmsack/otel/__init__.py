@@ -1,21 +1,22 @@
-"""Traces and metrics by OpenTelemetry, of the extra ``otel``.
+"""Traces and metrics with OpenTelemetry. This package needs the extra ``otel``.
 
-The core tells a tracing (``spi/tracing.py``) about each send, delivery and transaction, at the places where it tells a
-ledger. This package is such a tracing, by the semantic conventions 1.44 for messaging. Without a tracing, the core
-compares one attribute with ``None`` per call. Nothing is patched.
+The core reports each send, delivery and transaction to a tracing (``spi/tracing.py``), as it reports them to a ledger.
+This package is such a tracing. It follows the semantic conventions 1.44 for messaging. Without a tracing, the core
+compares one attribute with ``None`` for each call. No function is patched.
 
-- Each span is one operation of a caller. ``send`` ends with the answer of the broker. ``receive`` exists only if the
-  call returns a message or raises. A message that is only prefetched has no span, and neither has a call that finds no
-  message. ``process`` is the call of a listener. ``accept``, ``release``, ``modify``, ``reject`` and ``acknowledge``
-  are outcomes, ``commit`` and ``rollback`` ends of transactions.
-- The context goes into the encoded message, never into the caller's object. So the same message can be sent again, and
-  a received message that is sent on carries the context of its new send. A ``traceparent`` that the application set
-  itself stays, and the span links to it.
-- ``receive`` links to the context in which the message was made. ``process`` is a child of this context. So one trace
-  shows the way from the producer through the listener to the sends of the listener.
-- The text of a producer is limited before it is parsed (``limits.py``).
-- Code of the user (samplers, processors, exporters, hooks) runs on the caller's side or on a dispatcher, before a
-  message is acknowledged. Its errors are logged (``core/tracing.py``).
+- Each span is one operation of a caller. The span ``send`` ends when the broker has answered. The span ``receive``
+  exists only if the call returns a message or raises an error. A message that is only prefetched has no span. A call
+  that finds no message has no span. The span ``process`` is the call of a listener. The spans ``accept``, ``release``,
+  ``modify``, ``reject`` and ``acknowledge`` are outcomes. The spans ``commit`` and ``rollback`` are ends of
+  transactions.
+- The trace context is written into the encoded message, and never into the object of the caller. So the caller can send
+  the same object again. If the caller sends a received message again, the message carries the context of the new send.
+  If the application set a ``traceparent`` itself, the message keeps this ``traceparent``, and the span links to it.
+- The span ``receive`` links to the context in which the message was made. The span ``process`` is a child of this
+  context. So one trace shows the way from the producer to the listener, and to the messages that the listener sends.
+- The texts that a producer wrote are limited before they are parsed (``limits.py``).
+- Code of the user (samplers, processors, exporters, hooks) runs on the thread or task of the caller, or on a
+  dispatcher, before a message is acknowledged. An error of this code is logged (``core/tracing.py``).
 """
 
 from __future__ import annotations
@@ -35,5 +36,6 @@ __all__ = ["PyjmsackInstrumentor", "create_tracing"]
 
 
 def create_tracing() -> OpenTelemetryTracing:
-    """Return the tracing of one new connection, with the global settings: ``jms.tracing=opentelemetry``."""
+    """Return the tracing of one new connection, with the global objects of OpenTelemetry. A connection with the option
+    ``jms.tracing=opentelemetry`` uses this function."""
     return OpenTelemetryTracing(Settings())

@@ -15,7 +15,8 @@ __all__ = ["PyjmsackInstrumentor"]
 
 
 class PyjmsackInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # of Any, see above
-    """Makes spans and metrics for connections that are opened from now on. ``opentelemetry-instrument`` finds it."""
+    """Switches spans and metrics on, for all connections that are opened later. ``opentelemetry-instrument`` uses this
+    class."""
 
     def instrumentation_dependencies(self) -> Collection[str]:
         """Return the package that this instrumentor traces."""
@@ -25,11 +26,12 @@ class PyjmsackInstrumentor(BaseInstrumentor):  # type: ignore[misc]  # of Any, s
         """Trace new connections.
 
         Args:
-            **kwargs: any of these. ``tracer_provider``, ``meter_provider``, ``propagators``: instead of the global
-                objects. ``send_hook(span, message)``: called for a message before it is sent, if its span is recorded.
-                ``receive_hook(span, message)``: called for a message before ``receive`` returns it or a listener gets
-                it. ``process_parent``: ``"creation"``, the default, puts the work of a listener into the trace of the
-                producer; ``"ambient"`` begins a trace of its own that links to it.
+            **kwargs: any of these arguments. ``tracer_provider``, ``meter_provider`` and ``propagators`` replace the
+                global objects of OpenTelemetry. ``send_hook(span, message)`` is called for each message before the
+                message is sent. ``receive_hook(span, message)`` is called for each message before ``receive`` returns
+                the message, or a listener gets it. Both hooks are called only if the span is recorded.
+                ``process_parent`` chooses the trace for the work of a listener. ``"creation"``, the default, uses the
+                trace of the producer. ``"ambient"`` begins a new trace, which links to the trace of the producer.
 
         Raises:
             TypeError: an argument has another name.

@@ -1,4 +1,4 @@
-"""The arguments of an instrumentation, and the objects made from them: a tracer, a propagator, the instruments of
+"""The settings of the instrumentation, and the objects that are made from the settings: a tracer, a propagator and the
 metrics.
 """
 
@@ -22,13 +22,14 @@ __all__ = ["SCHEMA", "Hook", "Instruments", "Settings"]
 SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
 NAME: Final = "pyjmsack"
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10)
-"""Seconds, of the histograms; the conventions say which."""
+"""The limits between the buckets of the histograms, in seconds. The conventions define these numbers."""
 Hook = Callable[[Span, Message], Any]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments of ``PyjmsackInstrumentor().instrument()``. ``None`` = the global one of OpenTelemetry."""
+    """The arguments of ``PyjmsackInstrumentor().instrument()``. ``None`` for a provider or the propagators stands for
+    the global object of OpenTelemetry. ``None`` for a hook means that there is no hook."""
 
     tracer_provider: TracerProvider | None = None
     meter_provider: MeterProvider | None = None
@@ -50,15 +51,15 @@ class Settings:
         return self.propagators or propagate.get_global_textmap()
 
     def instruments(self) -> Instruments | None:
-        """Return the metric instruments of a new connection; ``None`` if no metrics are collected."""
+        """Return the metrics of a new connection. Return ``None`` if nobody collects metrics."""
         provider = self.meter_provider or metrics.get_meter_provider()
         if type(provider).__module__.partition(".sdk")[0].startswith("opentelemetry.metrics"):
-            return None  # the API without an SDK has this provider, which collects nothing
+            return None  # this is the provider of the API without an SDK, which collects nothing
         return instruments_of(provider)
 
 
 class Instruments:
-    """The four metrics of the conventions."""
+    """The four metrics for messaging that the conventions define."""
 
     def __init__(self, provider: MeterProvider) -> None:
         meter = metrics.get_meter(NAME, VERSION, provider, SCHEMA)
@@ -90,7 +91,7 @@ _instruments: WeakKeyDictionary[MeterProvider, Instruments] = WeakKeyDictionary(
 
 
 def instruments_of(provider: MeterProvider) -> Instruments:
-    """Return the instruments of a provider; all connections share them, because an SDK warns about duplicates."""
+    """Return the metrics of a provider. All connections share them, because an SDK warns about duplicates."""
     found = _instruments.get(provider)
     if found is None:
         found = _instruments[provider] = Instruments(provider)

@@ -1,4 +1,4 @@
-"""The spans and metrics of one connection, by the semantic conventions of OpenTelemetry 1.44 for messaging."""
+"""Makes the spans and metrics of one connection, by the semantic conventions 1.44 of OpenTelemetry for messaging."""
 
 from __future__ import annotations
 
@@ -38,14 +38,16 @@ __all__ = ["OpenTelemetryTracing"]
 log = logging.getLogger("pyjmsack.otel")
 SYSTEM: Final = "activemq"
 LINKS: Final = 128
-"""The most links of one span, because the acknowledgement of many messages is one span."""
+"""The largest number of links of one span. There is a limit, because the acknowledgement of many messages is one span.
+"""
 DESTINATIONS: Final = 1000
-"""Destinations whose attributes are kept; an anonymous producer may meet any number."""
+"""The largest number of destinations whose attributes are kept. There is a limit, because a producer without a
+destination of its own may send to any number of destinations."""
 _GETTER: Final = PropertyGetter()
 _SETTER: Final = PropertySetter()
 _NOTHING: Final = Context()
 _TYPES: Final = {"send": "send", "receive": "receive", "process": "process"}
-"""The type of each operation. All others settle."""
+"""The type of each operation. An operation that is not in this table has the type ``settle``."""
 Attributes = Mapping[str, Any]
 NONE: Final[Attributes] = {}
 
@@ -60,7 +62,7 @@ class _Place:
         measured = {key: value for key, value in common.items() if key != "messaging.client.id"}
         self.attributes: dict[str, Any] = {**common, **kind}
         self.measured: dict[str, Any] = {**measured, **kind}
-        """The attributes of metrics, of which there may be few different ones."""
+        """The attributes of the metrics. Metrics need attributes with few different values."""
         where: str = common.get("server.address", "")
         if "server.port" in common:
             where += f":{common['server.port']}"
@@ -120,13 +122,13 @@ class OpenTelemetryTracing:
         self.propagator = settings.propagator()
         self.instruments = settings.instruments()
         self.created: WeakKeyDictionary[Inbound, SpanContext] = WeakKeyDictionary()
-        """The context in which each message was made that the caller has not acknowledged yet."""
+        """For each message that the caller has not acknowledged yet, the context in which the message was made."""
         self._fields = [property_name(field) for field in self.propagator.fields]
         self._common: Attributes = {"messaging.system": SYSTEM}
         self._places: dict[tuple[str, Destination | None, bool], _Place] = {}
 
     def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
-        """Note the broker to which the connection is open, or open again."""
+        """Note the broker to which the connection is open. After a failover this is called again for the new broker."""
         server = urlsplit(metadata.url)
         common: dict[str, Any] = {"messaging.system": SYSTEM, "messaging.client.id": client_id[:LONGEST]}
         if server.hostname is not None:
@@ -159,8 +161,8 @@ class OpenTelemetryTracing:
         links: Sequence[Link] = (),
         since: int | None = None,
     ) -> Span:
-        """Start a span. The sampler sees only the attributes of the place, which the conventions allow. So no other
-        attributes are made for a span that is not sampled."""
+        """Start a span. The sampler sees only the attributes of the place, which is enough for the conventions. The
+        other attributes are made only if the span is sampled."""
         span = self.tracer.start_span(place.name, parent, kind, place.attributes, links, since)
         if span.is_recording():
             if message is not None:
@@ -178,17 +180,19 @@ class OpenTelemetryTracing:
     # -- sending ------------------------------------------------------------------------------------------------
 
     def send(self, message: Message, destination: Destination, *, bound: bool) -> Sent:
-        """Start the span of a send; the message carries its context, unless the application set a context of its own.
+        """Start the span of a send. The message carries the context of this span, unless the application set a context
+        of its own.
 
-        The context in a message that was received belongs to the earlier send, so this method replaces that context.
+        A received message has the context of its earlier send. This method replaces that context by the new one.
         """
         own: dict[str, Any] = message._properties or {}
         foreign = any(field in own for field in self._fields)
         given = INVALID_SPAN.get_span_context()
-        if foreign and not message._properties_readonly:  # of a received message: it belongs to the earlier send
+        # the properties are read-only in a received message, whose context belongs to the earlier send
+        if foreign and not message._properties_readonly:
             given = get_current_span(self.extract(message)).get_span_context()
         place = self.place("send", destination, bound=bound)
-        if given.is_valid:  # made by the application, for the message and not for this send of it
+        if given.is_valid:  # the application made this context for the message, and not for this send
             span = self.start(place, SpanKind.CLIENT, message, links=[Link(given)])
             properties = None
         else:
@@ -223,7 +227,7 @@ class OpenTelemetryTracing:
         return _Operation(span, None if self.instruments is None else self.instruments.operation, place.measured)
 
     def transaction(self, name: str, count: int) -> _Operation:
-        """Start the span of a ``commit`` or ``rollback`` of a transaction with ``count`` messages."""
+        """Start the span of the ``commit`` or the ``rollback`` of a transaction with ``count`` messages."""
         return self.operation(name, None, None, {"messaging.batch.message_count": count}, created=())
 
 
@@ -238,7 +242,7 @@ class _Sending(_Operation):
         self._sent = tracing.instruments.sent
 
     def end(self, error: BaseException | None = None, at: int | None = None) -> None:
-        """End the operation, because the broker answered."""
+        """End the span of the send, and count the send."""
         _Operation.end(self, error, at)
         self._sent.add(1, failed(self._measured, error))
 
@@ -254,7 +258,8 @@ class OpenTelemetryConsumer:
             self._more["messaging.destination.subscription.name"] = info.subscription.name
 
     def receive(self, message: Message, since: int | None, *, accepts: bool) -> None:
-        """Make the span of a call of ``receive`` that is about to return, and of the acknowledgement in it."""
+        """Make the span of a call of ``receive`` that is about to return. If ``accepts`` is true, this call also
+        acknowledges the message, and the acknowledgement gets a span too."""
         tracing, began = self._tracing, perf_counter()
         created = get_current_span(tracing.extract(message)).get_span_context()
         if not accepts:
@@ -265,7 +270,8 @@ class OpenTelemetryConsumer:
         if span.is_recording():
             span.set_attributes(_count(message))
         call(tracing.settings.receive_hook, span, message)
-        if accepts and (span.is_recording() or tracing.instruments is not None):  # else its child is not sampled either
+        # if the span is not sampled, its child is not sampled either
+        if accepts and (span.is_recording() or tracing.instruments is not None):
             self._accept(message, set_span_in_context(span), links)
         self._consumed(place)
         histogram = None if tracing.instruments is None else tracing.instruments.operation
@@ -287,7 +293,7 @@ class OpenTelemetryConsumer:
         _Operation(span, histogram, self._measured(place)).end(error)
 
     def process(self, message: Message, *, received: bool = False) -> _Processing:
-        """Start the span of a listener at work, and make its context the current one."""
+        """Start the span for the call of a listener, and make the context of this span the current context."""
         tracing = self._tracing
         context = tracing.extract(message)
         created = get_current_span(context).get_span_context()
@@ -309,21 +315,21 @@ class OpenTelemetryConsumer:
         return _Processing(span, histogram, self._measured(place), set_span_in_context(span, parent))
 
     def settle(self, name: str, message: Message) -> _Operation:
-        """Trace the outcome of one message."""
+        """Start the span for the outcome of one message."""
         tracing = self._tracing
         created = tracing.created.get(message._delivery)
         known = [] if created is None else [created]
         return tracing.operation(name, self._destination, message, self._more, created=known)
 
     def acknowledge(self, name: str, inbounds: Sequence[Inbound]) -> _Operation:
-        """Trace the outcome of several messages that are settled together."""
+        """Start the span for the outcome of several messages that are settled together."""
         found = (self._tracing.created.get(inbound) for inbound in inbounds)
         created = [*{(each.trace_id, each.span_id): each for each in found if each is not None}.values()]
         more = {**self._more, "messaging.batch.message_count": len(inbounds)}
         return self._tracing.operation(name, self._destination, None, more, created=created)
 
     def _remember(self, message: Message, created: SpanContext) -> None:
-        """Keep the context of a message until it is acknowledged."""
+        """Keep the context of a message until the message is acknowledged."""
         if created.is_valid:
             self._tracing.created[message._delivery] = created
 
@@ -346,12 +352,12 @@ class _Processing(_Operation):
         self._token = contexts.attach(context)
 
     def leave(self) -> None:
-        """Make the earlier context the current one."""
+        """Make the context before the call of the listener the current context again."""
         contexts.detach(self._token)
 
 
 def call(hook: Hook | None, span: Span, message: Message) -> None:
-    """Call a hook of the user for a span that is recorded. Log its error."""
+    """Call a hook of the user if the span is recorded. Log an error of the hook."""
     if hook is not None and span.is_recording():
         try:
             hook(span, message)
@@ -370,5 +376,5 @@ def _about(message: Message) -> Attributes:
 
 
 def _count(message: Message) -> Attributes:
-    """Return how often a received message was delivered."""
+    """Return an attribute with the number of deliveries of a received message."""
     return {"messaging.activemq.message.delivery_count": message._redelivery_count + 1}

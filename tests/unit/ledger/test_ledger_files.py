@@ -169,7 +169,7 @@ def test_a_part_that_was_cut_short_when_it_was_copied_is_named(tmp_path: Path, s
     parquet.write_table(SCHEMAS["sends"].empty_table(), whole)
     assert read_ledgers([tmp_path]).table("sends").num_rows == 0
     os.truncate(whole, int(whole.stat().st_size * share))
-    with pytest.raises(LedgerError, match=r"cut-1\.parquet is damaged: its \d+ bytes do not end as Parquet does"):
+    with pytest.raises(LedgerError, match=r"cut-1\.parquet is damaged: its \d+ bytes do not end like a Parquet file"):
         read_ledgers([tmp_path])
 
 
