@@ -15,12 +15,15 @@ from typing import Any, Generic, TypeGuard, TypeVar
 from pyjmsack.core.runtime import Command, run_commands
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
+from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task", "make_task"]
 
 log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
+_MOST_FILES = 4
+"""The most threads with which one connection saves and reads large messages for its callers."""
 HAS_CANCELLING = sys.version_info >= (3, 11)
 """Whether a task of asyncio has the method ``cancelling``, which tells how often the task was cancelled."""
 
@@ -55,6 +58,11 @@ class AioRuntime:
     def __init__(self, loop: asyncio.AbstractEventLoop, flush: Callable[[], None]) -> None:
         self.loop = loop
         self._flush = flush
+        self.elsewhere = Helpers(loop, "pyjmsack-digest", MOST_DIGESTS).elsewhere
+        """``elsewhere(work, then)`` lets a thread run ``work``, and calls ``then`` on the loop after that."""
+        self.away = Helpers(loop, "pyjmsack-files", _MOST_FILES, daemon=False).run
+        """``away(work)`` lets a thread run ``work``, which waits for a disk, and returns a future of the result. The
+        process waits for the end of such work, so that no file is half written."""
         self._outbox: deque[Command] = deque()
         self._scheduled = False
 
@@ -71,14 +79,6 @@ class AioRuntime:
     def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Queue a command from another thread, such as the thread of the guard's file."""
         self.loop.call_soon_threadsafe(self.submit, command, *arguments)
-
-    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
-        """Run ``work`` on a thread of the loop's executor, then ``then`` on the loop."""
-        self.loop.run_in_executor(None, work).add_done_callback(lambda _: then())
-
-    def away(self, work: Callable[[], Any]) -> Any:
-        """Run ``work``, which waits for a disk, on a thread of the loop's executor, and return its future."""
-        return self.loop.run_in_executor(None, work)
 
     def _run(self) -> None:
         self._scheduled = False

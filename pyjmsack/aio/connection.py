@@ -123,7 +123,7 @@ class Connection(ConnectionFacade):
     def __init__(self, core: core_connection.Connection, runtime: AioRuntime) -> None:
         super().__init__(core)
         self._run = runtime.run
-        self._loop = runtime.loop
+        self._away = runtime.away
 
     @property
     def client_id(self) -> str | None:
@@ -193,7 +193,7 @@ class Connection(ConnectionFacade):
             await self._run(self._core.close())
         finally:
             if self._core.closed and self._core.recorder is not None:
-                await asyncio.shield(self._loop.run_in_executor(None, self._core.recorder.close))
+                await asyncio.shield(self._away(self._core.recorder.close))
 
     async def __aenter__(self) -> Connection:
         return self

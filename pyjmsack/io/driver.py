@@ -10,13 +10,15 @@ from asyncio.trsock import TransportSocket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from ipaddress import ip_address
 from ssl import SSLContext, SSLError
-from typing import Any, cast
+from typing import cast
 from weakref import WeakKeyDictionary
 
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
+from pyjmsack.io.helpers import Helpers
 from pyjmsack.io.inquiry import History, Inquiry
+from pyjmsack.io.names import Address, Names
+from pyjmsack.io.reaching import reach
 from pyjmsack.io.reading import BodyReading
 from pyjmsack.io.spooling import Spool, Spooler
 from pyjmsack.io.tls import client_context, handshake_error, refusal
@@ -36,6 +38,10 @@ WRITE_SIZE = 1 << 20
 
 READ_SIZE = 1 << 18
 """The most bytes of one read."""
+
+_MOST_HELPERS = 2
+"""The most threads with which one connection works on files: one writes large messages, the other reads them again or
+reads certificates."""
 _read_buffers: WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview] = WeakKeyDictionary()
 
 
@@ -255,8 +261,8 @@ class AsyncioConnector:
     Args:
         url: the URL, whose transport options are used.
         ssl_context: the TLS context of the application; ``None`` = make one from the options.
-        history: the facts that the connection knows about its brokers; the connector of a failover URL shares them
-            with those of its members.
+        sibling: another connector of the same JMS connection. Both share what the connection knows about its brokers,
+            and its helper threads. ``None`` = this is the first connector.
     """
 
     def __init__(
@@ -264,26 +270,26 @@ class AsyncioConnector:
         url: BrokerUrl,
         loop: asyncio.AbstractEventLoop,
         ssl_context: SSLContext | None,
-        history: History | None = None,
+        sibling: AsyncioConnector | None = None,
     ) -> None:
         self._options: TransportOptions = url.transport
         self._loop = loop
         self._ssl_context = ssl_context
-        self._history = history or History()
+        self._history: History = sibling._history if sibling else History()
+        self._names: Names = sibling._names if sibling else Names(loop)
+        self._helpers: Helpers = sibling._helpers if sibling else Helpers(loop, "pyjmsack-files", _MOST_HELPERS)
         self._tasks: set[asyncio.Task[None]] = set()
+        self.elsewhere = self._helpers.elsewhere
+        """``elsewhere(work, then)`` lets a thread run ``work``, and calls ``then`` on the loop after that."""
         self._spooler = Spooler(self.elsewhere)
 
     def for_url(self, url: BrokerUrl) -> AsyncioConnector:
         """Return a new connector for a member of a failover URL."""
-        return AsyncioConnector(url, self._loop, self._ssl_context, self._history)
+        return AsyncioConnector(url, self._loop, self._ssl_context, self)
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         """Run ``callback`` after ``delay`` seconds."""
         return self._loop.call_later(delay, callback)
-
-    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
-        """Run ``work`` on a thread of the loop's executor, and after that ``then`` on the loop."""
-        self._loop.run_in_executor(None, work).add_done_callback(lambda _: then())
 
     def connect(self, endpoint: Endpoint, engine: Engine, failed: Callable[[Exception], None]) -> None:
         """Open a stream for the engine, or call ``failed`` with a JMS exception."""
@@ -331,34 +337,24 @@ class AsyncioConnector:
             from pyjmsack.io.websocket import WebSocketEngine
 
             engine = WebSocketEngine(engine, endpoint, options.ws_http_headers)
-        context = client_context(options, self._ssl_context) if endpoint.tls else None
-        local: Any = None  # Any, because the stubs of asyncio do not allow None in place of an address
+        context: SSLContext | None = None
+        if endpoint.tls:
+            # on a thread, because the certificates are files
+            context = await self._helpers.run(partial(client_context, options, self._ssl_context))
+        addresses = await self._names.look_up(endpoint.host, endpoint.port)
+        local: list[Address] = []
         if options.local_address or options.local_port:
-            local = (options.local_address, options.local_port)
+            local = await self._names.look_up(options.local_address, options.local_port or 0)
         transport, driver = await self._loop.create_connection(
             partial(Driver, engine, self._loop, endpoint, self._history),
-            endpoint.host,
-            endpoint.port,
+            sock=await reach(self._loop, addresses, local),
             ssl=context,
             server_hostname=endpoint.host if context is not None else None,
-            local_addr=local,
-            flags=socket.AI_PASSIVE,
-            **self._race(endpoint.host),
         )
         sock = transport.get_extra_info("socket")
         _configure(sock, options)
         if options.tcp_no_delay:
             driver.acknowledge_at_once(sock)
-
-    def _race(self, host: str) -> dict[str, Any]:
-        """Return the options with which asyncio tries several addresses of one host name at the same time.
-
-        For an IP address there are no options, because it is the only address, and because asyncio may leak a socket if
-        such an attempt is cancelled. Loops other than asyncio's, such as uvloop, try one address after the other.
-        """
-        if _is_address(host) or not isinstance(self._loop, asyncio.BaseEventLoop):
-            return {}
-        return {"happy_eyeballs_delay": 0.25}
 
 
 def _expected(endpoint: Endpoint) -> str | None:
@@ -367,14 +363,6 @@ def _expected(endpoint: Endpoint) -> str | None:
     Returns ``None`` for a WebSocket, because its engine checks the protocol itself.
     """
     return None if SCHEMES[endpoint.scheme].websocket else SCHEMES[endpoint.scheme].protocol.upper()
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host.partition("%")[0])
-    except ValueError:
-        return False
-    return True
 
 
 def _caused(error: JMSException, cause: Exception) -> JMSException:

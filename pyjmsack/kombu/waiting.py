@@ -15,7 +15,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Coroutine
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from typing import Any, Protocol
@@ -108,7 +108,6 @@ class _Greenlets:
             self._ident = get_original("_thread", "get_ident")()
             try:
                 loop = asyncio.new_event_loop()  # here, because the loop takes the hub of its thread
-                loop.set_default_executor(_Executor())
             except BaseException as error:  # such as too many open files
                 made.append(error)
                 gate.open()
@@ -226,27 +225,3 @@ class _Green:
     def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
-
-
-class _Executor(ThreadPoolExecutor):
-    """Runs calls that asyncio gives to an executor, such as the resolution of names, in greenlets of the loop's thread.
-
-    With gevent a thread of the executor would be a greenlet too. Python would wait for this greenlet at the end of the
-    process, and would wait for ever, because the hub of the greenlet does not run any more.
-    """
-
-    def submit(self, call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        import gevent
-
-        future: Future[Any] = Future()
-
-        def run() -> None:
-            if not future.set_running_or_notify_cancel():  # the caller gave up before the call began
-                return
-            try:
-                future.set_result(call(*args, **kwargs))
-            except BaseException as error:
-                future.set_exception(error)
-
-        gevent.spawn(run)
-        return future

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from pyjmsack.core.runtime import Command, refuse_commands, run_commands, taken
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
+from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.io.thread import LoopThread
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
@@ -57,6 +58,8 @@ class SyncRuntime:
     def __init__(self, thread: LoopThread, flush: Callable[[], None], *, keeps_process: bool = False) -> None:
         self._thread = thread
         self.loop = thread.loop
+        self.elsewhere = Helpers(self.loop, "pyjmsack-digest", MOST_DIGESTS).elsewhere
+        """``elsewhere(work, then)`` lets a thread run ``work``, and calls ``then`` on the loop after that."""
         self._flush = flush
         self._pid = os.getpid()
         self._outbox: deque[Command] = deque()
@@ -102,10 +105,6 @@ class SyncRuntime:
                 self._hand_over()
         elif not self._gathering or len(outbox) >= BURST:
             self._wake()
-
-    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
-        """Run ``work`` on a thread of the loop's executor, then ``then`` on the loop. Called on the loop."""
-        self.loop.run_in_executor(None, work).add_done_callback(lambda _: then())
 
     def away(self, work: Callable[[], Any]) -> Any:
         """Run ``work``, which waits for a disk, on the caller's thread."""

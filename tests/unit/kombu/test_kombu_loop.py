@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -54,6 +54,7 @@ monkey.patch_all()
 import asyncio, threading, time
 import gevent
 from pyjmsack import ConnectionLostException
+from pyjmsack.io.names import Names
 from pyjmsack.kombu.loop import LoopThread
 
 ticks = 0
@@ -88,7 +89,7 @@ except TimeoutError as error:
     print(error)
 
 async def resolved():
-    return await asyncio.get_running_loop().getaddrinfo("localhost", 1)
+    return await Names(asyncio.get_running_loop()).look_up("localhost", 1)
 assert loop.call(resolved())
 
 def forever():
@@ -123,20 +124,3 @@ def test_greenlets_of_gevent_wait_for_the_loop_and_let_others_run() -> None:
         "the connection to the broker was closed during the call",
         "the connection to the broker is closed",
     ]
-
-
-def test_a_call_of_the_executor_that_was_given_up_before_it_began_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With gevent a name is looked up in a greenlet. Its result had no taker, and gevent printed a traceback."""
-    gevent = pytest.importorskip("gevent", reason="gevent is not installed")
-    from pyjmsack.kombu.waiting import _Executor
-
-    begun: list[Callable[[], None]] = []
-    monkeypatch.setattr(gevent, "spawn", begun.append)
-    calls: list[int] = []
-    executor = _Executor()
-    given_up, wanted = executor.submit(calls.append, 1), executor.submit(calls.append, 2)
-    assert given_up.cancel()
-    for each in begun:
-        each()
-    assert calls == [2]
-    assert wanted.result(0) is None

@@ -1,0 +1,102 @@
+"""Connects a socket to the first of several addresses that answers (RFC 8305, "happy eyeballs").
+
+asyncio can do this too, but then it looks up the name itself, on the threads of the loop's executor
+(:mod:`pyjmsack.io.helpers`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import deque
+from collections.abc import Sequence
+from itertools import chain, zip_longest
+
+from pyjmsack.io.names import Address
+
+__all__ = ["reach"]
+
+HEAD_START = 0.25
+"""Seconds after which the next address is tried as well, while the address before it has not answered."""
+
+
+async def reach(
+    loop: asyncio.AbstractEventLoop, addresses: Sequence[Address], local: Sequence[Address] = ()
+) -> socket.socket:
+    """Return a socket that is connected to one of the addresses.
+
+    Args:
+        addresses: the addresses of the host, at least one.
+        local: the addresses to bind the socket to, of which the first one of the right family is used; empty = do not
+            bind.
+
+    Raises:
+        OSError: no address can be reached; the text names the reason for each address.
+    """
+    rest = deque(_by_turns(addresses))
+    attempts: set[asyncio.Task[socket.socket]] = set()
+    errors: list[BaseException] = []
+    try:
+        while rest or attempts:
+            if rest:
+                attempts.add(loop.create_task(_connected(loop, rest.popleft(), local)))
+            patience = HEAD_START if rest else None
+            done, _ = await asyncio.wait(attempts, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            for attempt in done:
+                attempts.discard(attempt)
+                error = attempt.exception()
+                if error is None:
+                    return attempt.result()
+                errors.append(error)
+    finally:
+        for attempt in attempts:
+            _give_up(attempt)
+    raise _all_of(errors)
+
+
+def _by_turns(addresses: Sequence[Address]) -> list[Address]:
+    """Return the addresses in an order in which the families take turns, beginning with the family of the first
+    address.
+    """
+    families: dict[int, list[Address]] = {}
+    for address in addresses:
+        families.setdefault(address[0], []).append(address)
+    return [address for address in chain(*zip_longest(*families.values())) if address is not None]
+
+
+async def _connected(loop: asyncio.AbstractEventLoop, address: Address, local: Sequence[Address]) -> socket.socket:
+    family, kind, protocol, _, place = address
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        if local:
+            _bind(sock, local)
+        await loop.sock_connect(sock, place)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def _bind(sock: socket.socket, local: Sequence[Address]) -> None:
+    places = [address[4] for address in local if address[0] == sock.family]
+    if not places:
+        raise OSError(f"transport.localAddress has no address of the family {sock.family.name} of the broker's address")
+    try:
+        sock.bind(places[0])
+    except OSError as error:
+        raise OSError(error.errno, f"cannot bind to {places[0][0]} port {places[0][1]}: {error.strerror}") from error
+
+
+def _give_up(attempt: asyncio.Task[socket.socket]) -> None:
+    """End an attempt that is not needed any more, because another one was faster or the connection was given up."""
+    if not attempt.done():
+        attempt.cancel()
+    elif not attempt.cancelled() and attempt.exception() is None:  # it succeeded at the same moment as another attempt
+        attempt.result().close()
+
+
+def _all_of(errors: Sequence[BaseException]) -> BaseException:
+    """Return one error for the errors of all addresses."""
+    texts = [*dict.fromkeys(map(str, errors))]
+    return errors[0] if len(texts) == 1 else OSError("; ".join(texts))
