@@ -73,16 +73,18 @@ STOMP_WAYS = {
     "classic-6": replace(_CLASSIC, flags_all=True),
 }
 
+_SINGLE = '-Dbrokerconfig.addressSettings."single.#".'
 _SLOW = '-Dbrokerconfig.addressSettings."slow.#".slowConsumer'
 _LIMITED = '-Dbrokerconfig.addressSettings."limited.#".'
 FACTORIES: dict[str, Callable[[], Embedded]] = {
     # queues named "limited.*" take two messages and refuse the next; a consumer of "slow.*" that takes less than ten
-    # messages a second is put out with its connection
+    # messages a second is put out with its connection; "single.*" take one consumer
     "artemis": partial(
         EmbeddedArtemis,
         jvm_options=[
             f"{_LIMITED}addressFullMessagePolicy=FAIL",
             f"{_LIMITED}maxSizeMessages=2",
+            f"{_SINGLE}defaultMaxConsumers=1",
             f"{_SLOW}Policy=KILL",
             f"{_SLOW}Threshold=10",
             f"{_SLOW}CheckPeriod=1",

@@ -61,3 +61,24 @@ async def test_a_large_message_is_dead_lettered_as_a_message_of_its_own(jms: Jms
     await jms.left()
     (dead,) = await jms.dead(body)
     assert "_AMQ_LARGE_SIZE" not in dead.properties
+
+
+async def test_a_queue_that_takes_one_consumer_does_not_end_its_consumer(jms: Jms) -> None:
+    """S53, S56: the caller holds a whole window, so the consumer asks for another subscription, and this broker ends
+    the connection with its refusal. The restored consumer must not ask again."""
+    single = Queue(f"single.{jms.queue.name}")
+    connection = await jms.connection(f"failover:({jms.url})", options={"jms.prefetchPolicy.all": 1})
+    session = await connection.create_session(INDIVIDUAL)
+    producer = await session.create_producer(single)
+    for text in "abc":
+        await producer.send(text)
+    consumer = await session.create_consumer(single)
+    held = await take(consumer, 2)  # the second one only after the connection was lost and restored
+    got = {message.body for message in held}
+    for message in held:
+        message.acknowledge()
+    while len(got) < 3:
+        (message,) = await take(consumer, 1)
+        message.acknowledge()
+        got.add(message.body)
+    assert await consumer.receive(timeout=0.2) is None

@@ -125,7 +125,7 @@ class StompProvider(Lifecycle[StompEngine]):
         engine = self._the_engine
         engine.errors_end = dialect.errors_end
         self._escape = escape if spoken == "1.2" else _escape_11
-        shared = self._shared = Shared(engine, self._connector, dialect, self.generation)
+        shared = self._shared = Shared(engine, self._connector, dialect, self.generation, str(self._url.endpoints[0]))
         shared.ack_by_id = spoken == "1.2"
         shared.client_id = self._the_info.client_id
         shared.drain_timeout = self._url.stomp.drain_timeout

@@ -60,11 +60,15 @@ class StompSubscription:
 class Shared:
     """The common state of the receivers of one connection."""
 
-    def __init__(self, engine: StompEngine, connector: Connector, dialect: StompDialect, generation: int) -> None:
+    def __init__(
+        self, engine: StompEngine, connector: Connector, dialect: StompDialect, generation: int, place: str
+    ) -> None:
         self.engine = engine
         self.connector = connector
         self.dialect = dialect
         self.generation = generation
+        self.place = place
+        """The address of the broker."""
         self.subscriptions: dict[bytes, StompSubscription] = {}
         self.dirty: list[Receiver] = []
         """Receivers that got a message in this burst."""

@@ -19,6 +19,18 @@ __all__ = ["Window"]
 
 log = logging.getLogger("pyjmsack.stomp")
 
+_NO_SUBSCRIPTION = "AMQ339016"
+"""Artemis ends the connection with this code if it refuses a subscription. While sends are on their way, its ERROR says
+not which request it answers."""
+_MOST_REFUSING = 1000
+"""The number of queues that are remembered in ``_refusing``. An older one is forgotten, and asked again."""
+_refusing: dict[tuple[str, str], None] = {}
+"""The broker and the name of each queue that refused another subscription of a consumer.
+
+All connections of the process share this, because Artemis ends a connection with each refusal: a consumer that failover
+restores, or that the program opens again, must not ask again. Loops on several threads use this without a lock; at
+worst one of them asks once more."""
+
 _STALL = 0.02
 """Seconds after which a full window is checked again."""
 _FULL = 0.9
@@ -59,6 +71,7 @@ class Window:
         """The number of messages or bytes at which a subscription is full."""
         self.widens = not info.presettled and not (serial and info.prefetch <= 1)
         """True if the consumer gets more room when it is full."""
+        self._place = shared.place, info.destination.name
         self._timer: Timer | None = None
         self._warned = False
 
@@ -97,14 +110,23 @@ class Window:
             self._acknowledge_early()
         elif self._aside.busy:
             self.watch()
+        elif self._place in _refusing:
+            self._warn_of_stall("the broker refused another subscription for it before")
         elif not self._shared.dialect.routed and (info.subscription is not None or info.exclusive):
-            self._warn_of_stall()
+            self._warn_of_stall("this broker allows it one subscription only")
         else:
             self._subscriptions.subscribe(self._subscription_opened)
 
     def _subscription_opened(self, error: BaseException | None) -> None:
-        if error is not None and not isinstance(error, ConnectionLostException):
-            self._sink.detached(error)
+        """Go on with the subscriptions that there are if the broker refused one more, for example because the queue has
+        a limit on its consumers."""
+        if error is None or (isinstance(error, ConnectionLostException) and error.error_code != _NO_SUBSCRIPTION):
+            return
+        _refusing.pop(self._place, None)
+        _refusing[self._place] = None
+        while len(_refusing) > _MOST_REFUSING:
+            _refusing.pop(next(iter(_refusing)), None)
+        self._warn_of_stall(str(error))
 
     def _acknowledge_early(self) -> None:
         """Acknowledge the messages that the caller holds, to make room for more. The messages are safe in this client
@@ -115,14 +137,15 @@ class Window:
             self._subscriptions.acknowledge(inbound)
             inbound.subscription = None
 
-    def _warn_of_stall(self) -> None:
+    def _warn_of_stall(self, why: str) -> None:
         if not self._warned:
             self._warned = True
             log.warning(
-                "the consumer of %s holds as many unacknowledged messages as its prefetch allows (%d); this broker"
-                " sends no more until some are acknowledged (S56)",
+                "the consumer of %s holds as many unacknowledged messages as its prefetch allows (%d), and gets no more"
+                " until some are acknowledged (S56): %s",
                 self._info.destination.name,
                 self._info.prefetch,
+                why,
             )
 
     def cancel(self) -> None:

@@ -43,7 +43,7 @@ class Receiver:
 def test_a_closed_receiver_does_not_wait_for_the_garbage_collection() -> None:
     """Some programs make a consumer for each message; what a receiver has, such as its inbox, would pile up."""
     engine, opened, closed = Engine(), Completion[None](), Completion[None]()
-    receiver = Receiver(Shared(engine, None, dialect_of("artemis"), 1))  # type: ignore[arg-type]
+    receiver = Receiver(Shared(engine, None, dialect_of("artemis"), 1, "stomp://b"))  # type: ignore[arg-type]
     kept = weakref.ref(receiver)
     gc.collect()
     gc.disable()
