@@ -21,7 +21,7 @@ from pyjmsack.management import Manager, QueueStatus
 __all__ = ["check"]
 
 _WORDS = ("OK", "WARNING", "CRITICAL", "UNKNOWN")
-_UNKNOWN = 3
+_CRITICAL, _UNKNOWN = 2, 3
 
 
 @dataclass
@@ -39,7 +39,7 @@ class _Verdict:
     def limit(self, what: str, value: float, critical: float | None, warning: float | None, unit: str = "") -> None:
         """Compare a value with its limits."""
         if critical is not None and value > critical:
-            self.add(2, f"{value:,.0f}{unit} {what}, the limit is {critical:,.0f}{unit}")
+            self.add(_CRITICAL, f"{value:,.0f}{unit} {what}, the limit is {critical:,.0f}{unit}")
         elif warning is not None and value > warning:
             self.add(1, f"{value:,.0f}{unit} {what}, the limit of the warning is {warning:,.0f}{unit}")
 
@@ -106,30 +106,41 @@ def queue(
     pyjmsack check queue orders --max-depth 1000 --warn-depth 500
     pyjmsack check queue orders --max-age 10m --min-consumers 1 || page-somebody
 
-    A paused queue is a warning. The state is unknown (exit code 3) if there is no such queue,
-    or if the broker does not answer.
+    A paused queue is a warning. The state is unknown (exit code 3) if there is no such queue, if the broker does not
+    answer, or if --max-age or --warn-age is given and the first message has no time stamp.
     """
-    verdict, status, age = _Verdict(), None, None
+    verdict, status, age, hidden = _Verdict(), None, None, False
     try:
         with opened_manager(login, jolokia) as manager:
             status = manager.queue(name)
             if max_age is not None or warn_age is not None:
                 age = _age(manager, login, name)
+                hidden = age is None and _has_waiting(manager.queue(name))
     except JMSException as error:
         verdict.add(_UNKNOWN, explain(error))
     if status is not None:
         _judge(verdict, status, min_consumers)
         verdict.limit("messages", status.messages, max_depth, warn_depth)
         verdict.limit("old is the first message", age or 0, max_age, warn_age, " s")
+        if hidden and verdict.level < _CRITICAL:
+            verdict.add(_UNKNOWN, "the age of the first message is not known, because it has no time stamp")
     _say(verdict, name, status, age, as_json)
     sys.exit(verdict.level)
+
+
+def _has_waiting(status: QueueStatus) -> bool:
+    """Return whether the queue has messages that wait for a consumer, and so a first message with an age.
+
+    A message that a consumer holds has no age here, and neither has a delayed message.
+    """
+    return status.messages - status.delivering - (status.scheduled or 0) > 0
 
 
 def _judge(verdict: _Verdict, status: QueueStatus, min_consumers: int | None) -> None:
     if status.paused:
         verdict.add(1, "paused")
     if min_consumers is not None and status.consumers < min_consumers:
-        verdict.add(2, f"{status.consumers} consumers, expected {min_consumers} at least")
+        verdict.add(_CRITICAL, f"{status.consumers} consumers, expected {min_consumers} at least")
 
 
 def _say(verdict: _Verdict, name: str, status: QueueStatus | None, age: float | None, as_json: bool) -> None:

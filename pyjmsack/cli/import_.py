@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import islice
@@ -54,6 +56,8 @@ class _Progress:
     """Lines that were left out because the protocol cannot carry their messages."""
     reason: str = ""
     """The place of the first of these lines, and why its message cannot be sent."""
+    held: int | None = None
+    """The descriptor that has the lock of the file, so that no second import uses the same file."""
 
     @classmethod
     def of(cls, path: Path | None, queue: str) -> _Progress:
@@ -64,23 +68,33 @@ class _Progress:
         """
         if path is None or not path.exists():
             return cls(path, queue, secrets.token_hex(8))
+        made = cls(path, queue, "", held=_held(path))
+        try:
+            made._read(path, queue)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def _read(self, path: Path, queue: str) -> None:
+        """Take over the record of an import that was begun."""
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
-            made = cls(path, known["queue"], known["token"], int(known["lines"]), bool(known["done"]))
-            made.unsendable, made.reason = int(known.get("unsendable", 0)), str(known.get("reason", ""))
-            if not _TOKEN.fullmatch(made.token) or made.lines < 0:
-                raise ValueError(f"token {made.token!r} or lines {made.lines} are out of range")
+            self.queue, self.token, self.lines = known["queue"], known["token"], int(known["lines"])
+            self.done, self.unsendable = bool(known["done"]), int(known.get("unsendable", 0))
+            self.reason = str(known.get("reason", ""))
+            if not _TOKEN.fullmatch(self.token) or self.lines < 0:
+                raise ValueError(f"token {self.token!r} or lines {self.lines} are out of range")
         except (ArithmeticError, KeyError, OSError, RecursionError, TypeError, ValueError) as error:
             raise Failure(f"{path} is not the record of an import: {error}") from error
-        if made.queue != queue:
-            raise Failure(f"{path} belongs to an import into {made.queue!r}, not into {queue!r}")
-        if not made.done and known.get("format") != _FORMAT:
+        if self.queue != queue:
+            raise Failure(f"{path} belongs to an import into {self.queue!r}, not into {queue!r}")
+        if not self.done and known.get("format") != _FORMAT:
             raise Failure(
                 f"{path} was written by another version of pyjmsack, so the broker would not recognise the lines that"
                 " it has already: finish this import with that version, or import only the lines after line"
-                f" {made.lines:,}, with another --resume FILE; up to one batch of these may be in the queue already"
+                f" {self.lines:,}, with another --resume FILE; up to one batch of these may be in the queue already"
             )
-        return made
 
     def save(self) -> None:
         """Replace the file as a whole. A kill at any moment leaves either the old file or the new one.
@@ -107,9 +121,78 @@ class _Progress:
                 json.dump(known, file)
                 file.flush()
                 os.fsync(file.fileno())
-            fresh.replace(self.path)
+                held = os.dup(file.fileno())
+            self._put(fresh, held)
         except OSError as error:
             raise Failure(f"cannot write down how far the import came: {error}") from error
+
+    def _put(self, fresh: Path, held: int) -> None:
+        """Give the new file its name. It is locked before, so that at every moment the file of this name is locked."""
+        assert self.path is not None
+        _lock(held)
+        earlier, self.held = self.held, held
+        if earlier is not None:
+            fresh.replace(self.path)
+            os.close(earlier)
+            return
+        try:
+            os.link(fresh, self.path)
+        except FileExistsError:
+            raise _used(self.path) from None
+        except OSError:  # a file system without hard links cannot tell which of two imports came first
+            fresh.replace(self.path)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Let another import use the file."""
+        if self.held is not None:
+            os.close(self.held)
+            self.held = None
+
+
+def _held(path: Path) -> int:
+    """Open and lock the file of an import that was begun, and return the descriptor.
+
+    Raises:
+        Failure: another import uses the file, or the file cannot be opened.
+    """
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise Failure(f"{path} is not the record of an import: {error}") from error
+        try:
+            _lock(descriptor)
+            if os.path.samestat(os.fstat(descriptor), os.stat(path)):
+                return descriptor
+        except BlockingIOError:
+            os.close(descriptor)
+            raise _used(path) from None
+        except OSError as error:
+            os.close(descriptor)
+            raise Failure(f"{path} is not the record of an import: {error}") from error
+        os.close(descriptor)  # another import replaced the file just now, and has ended since
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file, which the system releases when the process ends.
+
+    Raises:
+        BlockingIOError: another process has the lock.
+    """
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if isinstance(error, BlockingIOError):
+            raise  # any other error means that the file system has no locks
+
+
+def _used(path: Path) -> Failure:
+    return Failure(
+        f"another import uses {path} now, and two would send the lines twice: wait for its end, or give another"
+        " --resume FILE"
+    )
 
 
 @click.command("import")
@@ -154,9 +237,9 @@ def import_(
     out and counted too, and the exit code is then 1.
     """
     progress = _Progress.of(resume, queue)
-    if progress.done:
-        raise Failure(f"this import is done ({resume} says so); remove the file to import again")
-    with stop_on_signals() as stop, counting("Importing") as show:
+    with closing(progress), stop_on_signals() as stop, counting("Importing") as show:
+        if progress.done:
+            raise Failure(f"this import is done ({resume} says so); remove the file to import again")
         pace = Pace(rate, stop)
         job = _Import(progress, ignore_expiry, transaction or DEFAULT_BATCH, pace, stop, show)
         error = job.run(login, read_items("export", files, False, stop))

@@ -17,7 +17,7 @@ from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.resending import died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
-from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer
+from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer, check_apart
 from pyjmsack.management import Manager, UnknownQueueError
 
 __all__ = ["copy", "move", "moving_options"]
@@ -79,7 +79,8 @@ def move(
         by_broker(login, jolokia, "The names of the queues are not checked", names)
     if moved is None:
         by = "client"
-        job = Transfer(source, lambda _: Queue(target), selector, limit=limit, batch=transaction or DEFAULT_BATCH)
+        batch = transaction or DEFAULT_BATCH
+        job = Transfer(source, lambda _: Queue(target), selector, limit=limit, batch=batch, only_target=target)
         with stop_on_signals() as stop, counting("Moving", limit) as show:
             moved = job.run(login, Pace(rate, stop), stop, show)
     _report("moved", source, target, moved, by, as_json)
@@ -166,6 +167,7 @@ def _copy(
     copied = under_way = odd = 0
     with login.factory().create_connection() as connection:
         connection.exception_listener = lambda error: None  # ignored here, because the browser raises it
+        check_apart(connection, source, target)
         connection.start()
         checked = check_queue(connection, login, jolokia, source)
         looking = connection.create_session()

@@ -31,7 +31,7 @@ from pyjmsack.cli.resending import died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import Counter, amount
 
-__all__ = ["DEFAULT_BATCH", "Pace", "Transfer", "check_left"]
+__all__ = ["DEFAULT_BATCH", "Pace", "Transfer", "check_apart", "check_left"]
 
 DEFAULT_BATCH = 100
 _SLICE = 0.2
@@ -61,6 +61,23 @@ class Pace:
         while (left := self._next - time.monotonic()) > 0 and not self._stop.requested:
             self._stop.wait(left)
         self._next = max(self._next + self._gap, time.monotonic() - self._gap)
+
+
+def check_apart(connection: Connection, source: str, target: str) -> None:
+    """Check that two names do not mean the same queue, because the work on such a queue would never end.
+
+    Args:
+        connection: an open connection, which says what kind of broker this is.
+        source, target: the names. They may have options.
+
+    Raises:
+        Failure: the names mean the same queue.
+    """
+    first, second = Queue(source).name, Queue(target).name
+    if connection.metadata.broker == "artemis":  # a queue of Artemis has its name for itself, whatever its address is
+        first, second = first.rpartition("::")[2], second.rpartition("::")[2]
+    if first == second:
+        raise Failure(f"SOURCE {source} and TARGET {target} are the same queue, {first}; expected two queues")
 
 
 def check_left(left: int, done: str) -> None:
@@ -97,6 +114,8 @@ class Transfer:
     left: int = 0
     unsendable: int = 0
     """Messages that stay because they cannot be sent."""
+    only_target: str | None = None
+    """The name of the target if all messages have the same one, which must not be the source."""
     each_its_own: bool = False
     """Whether each message has a target of its own. Then a broker that refuses one message may take the others."""
 
@@ -117,6 +136,8 @@ class Transfer:
         with factory.create_connection() as connection:
             # ignored here, because receive() raises it
             connection.exception_listener = lambda error: None
+            if self.only_target is not None:
+                check_apart(connection, self.source, self.only_target)
             connection.start()
             atomic = connection.metadata.transaction_guarantee == "atomic" and not self.choosy
             try:

@@ -134,7 +134,9 @@ class Manager:
         return await self._run(self._verbs.queue(name))
 
     async def oldest(self, queue: str) -> float | None:
-        """Return the age of the first message in the queue, in seconds; ``None`` if the queue is empty.
+        """Return the age of the first message in the queue, in seconds.
+
+        ``None`` if no message waits for a consumer, or the first one has no time stamp.
 
         Args:
             queue: the name of the queue.

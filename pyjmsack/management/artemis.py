@@ -121,6 +121,8 @@ class Artemis:
     def oldest(self, name: str) -> Steps[float | None]:
         """Ask how many seconds ago the first message came to the queue."""
         yield from self.queue(name)
+        if not (yield Request(f"queue.{name}", attributes=("FirstMessageTimestamp",))):
+            return None  # no message, or 0 for one without a time stamp, whose age would be that of the year 1970
         age = yield Request(f"queue.{name}", attributes=("FirstMessageAge",))
         return None if age is None else age / 1000
 

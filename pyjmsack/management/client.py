@@ -115,7 +115,9 @@ class Manager:
         return self._run(self._verbs.queue(name))
 
     def oldest(self, queue: str) -> float | None:
-        """Return the age of the first message in the queue, in seconds; ``None`` if the queue is empty.
+        """Return the age of the first message in the queue, in seconds.
+
+        ``None`` if no message waits for a consumer, or the first one has no time stamp.
 
         Args:
             queue: the name of the queue.

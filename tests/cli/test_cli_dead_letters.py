@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from cli_support import Cli, put, take_all
+from cli_support import Cli, put, rest, take_all
 from dead_letters import wait_for_dead_letters
 from polling import wait_until
 from test_cli_operating import depth, killed_when
@@ -361,6 +361,29 @@ def test_an_import_that_is_killed_and_repeated_loses_and_doubles_nothing(
     cli.ok(*arguments)
     assert [text for text, _ in take_all(cli.url, queue_name)] == texts
     assert cli.run(*arguments).exit_code == 1, "a second import by mistake would be dropped by the broker"
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["goes on", "begins"])
+def test_a_second_import_with_the_same_file_is_refused(cli: Cli, queue_name: str, tmp_path: Path, begun: bool) -> None:
+    """It would send the lines twice, because each of the two saves its own progress."""
+    file, progress = tmp_path / "lines.jsonl", tmp_path / "progress"
+    file.write_text("".join(json.dumps({"body": str(number)}) + "\n" for number in range(100)))
+    arguments = ("import", queue_name, file, "--resume", progress, "--transaction", 1)
+    if begun:
+        killed_when(cli.start(*arguments, "--rate", 20), lambda: depth(cli.url, queue_name) >= 1)
+    before = depth(cli.url, queue_name)
+    process = cli.start(*arguments, "--rate", 5)
+    try:
+        wait_until(lambda: depth(cli.url, queue_name) > before)
+        said = cli.run(*arguments)
+    finally:
+        process.kill()
+        rest(process)
+    assert said.exit_code == 1
+    assert f"another import uses {progress} now" in said.stderr.replace("\n", " ")
+    cli.ok(*arguments)
+    assert [text for text, _ in take_all(cli.url, queue_name)] == [str(number) for number in range(100)]
+    assert [one.name for one in tmp_path.iterdir() if one not in (file, progress)] == []
 
 
 def test_a_line_that_was_changed_before_the_import_went_on_is_imported(

@@ -14,7 +14,7 @@ from cli_support import Cli, put, rest, take_all
 from polling import wait_until
 from shared_brokers import Served
 
-from pyjmsack import ConnectionFactory, MapMessage, Queue
+from pyjmsack import AckMode, ConnectionFactory, MapMessage, Queue
 from pyjmsack.management import Manager
 
 
@@ -82,6 +82,44 @@ def test_check_answers_with_the_exit_codes_of_nagios(
     assert result.exit_code == code, result.output
     assert result.stdout.startswith(f"{word} - queue {queue_name}: ")
     assert "messages=2" in result.stdout
+
+
+@pytest.mark.parametrize(("more", "code"), [([], 3), (["--max-depth", 0], 2), (["--warn-depth", 0], 3)], ids=str)
+def test_check_of_an_age_that_is_not_known_is_unknown(cli: Cli, queue_name: str, more: list[object], code: int) -> None:
+    """Artemis says that a message without a time stamp is of 1970, which was critical."""
+    with ConnectionFactory(cli.url).create_connection() as connection, connection.create_session() as session:
+        producer = session.create_producer(Queue(queue_name))
+        producer.disable_message_timestamp = True
+        producer.send("a")
+    result = cli.run("check", "queue", queue_name, "--max-age", "10m", *more)
+    assert result.exit_code == code, result.output
+    assert ("no time stamp" in result.stdout) is (code == 3)
+    assert "age=" not in result.stdout
+
+
+def test_check_of_a_queue_whose_messages_are_all_with_consumers_knows_no_age_and_needs_none(
+    cli: Cli, queue_name: str
+) -> None:
+    put(cli.url, queue_name, ["a"])
+    with ConnectionFactory(cli.url).create_connection() as connection:
+        connection.start()
+        consumer = connection.create_session(AckMode.CLIENT_ACKNOWLEDGE).create_consumer(Queue(queue_name))
+        assert consumer.receive(60) is not None
+        assert cli.run("check", "queue", queue_name, "--max-age", "10m").exit_code == 0
+
+
+@pytest.mark.parametrize("command", ["move", "copy"])
+@pytest.mark.parametrize(
+    "names", [("{0}::{0}", "{0}"), ("{0}", "{0}::{0}"), ("{0}?consumer.prefetchSize=1", "{0}")], ids=str
+)
+def test_two_spellings_of_one_queue_are_no_source_and_target(
+    cli: Cli, queue_name: str, command: str, names: tuple[str, str]
+) -> None:
+    """The messages went round and round: each copy came to the end of the queue that was read."""
+    put(cli.url, queue_name, ["a", "b"])
+    said = cli.run(command, *(name.format(queue_name) for name in names), "--limit", 5)
+    assert said.exit_code == 1, said.output
+    assert depth(cli.url, queue_name) == 2
 
 
 def test_check_of_a_queue_or_broker_that_is_not_there_is_unknown(cli: Cli, queue_name: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,12 @@ def test_the_record_of_an_import_is_not_written_through_a_link(tmp_path: Path) -
     progress = _Progress.of(record, "orders")
     (tmp_path / f".{record.name}.{progress.token}").symlink_to(victim)
     progress.lines = 7
-    progress.save()
+    with closing(progress):
+        progress.save()
     assert victim.read_text() == "precious"
     assert not record.is_symlink()
-    assert _Progress.of(record, "orders") == progress
+    with closing(_Progress.of(record, "orders")) as again:
+        assert replace(again, held=None) == progress
     assert {each.name for each in tmp_path.iterdir()} == {"victim", "orders.progress"}
 
 
@@ -30,14 +34,33 @@ def test_a_record_that_a_kill_left_half_written_is_replaced(tmp_path: Path) -> N
     record = tmp_path / "orders.progress"
     progress = _Progress.of(record, "orders")
     (tmp_path / f".{record.name}.{progress.token}").write_text('{"queue": "or')
-    progress.save()
-    assert _Progress.of(record, "orders") == progress
+    with closing(progress):
+        progress.save()
+    with closing(_Progress.of(record, "orders")) as again:
+        assert replace(again, held=None) == progress
+
+
+def test_of_two_imports_that_begin_a_record_at_the_same_time_one_is_refused(tmp_path: Path) -> None:
+    """Both would send all lines, with different duplicate ids."""
+    record = tmp_path / "orders.progress"
+    with closing(_Progress.of(record, "orders")) as first, closing(_Progress.of(record, "orders")) as second:
+        first.save()
+        with pytest.raises(Failure, match="another import uses"):
+            second.save()
+        first.lines = 7
+        first.save()
+        with pytest.raises(Failure, match="another import uses"):
+            _Progress.of(record, "orders")
+    with closing(_Progress.of(record, "orders")) as again:
+        assert again.lines == 7
+    assert [each.name for each in tmp_path.iterdir()] == [record.name]
 
 
 @pytest.mark.parametrize("change", [{"token": "../../etc/passwd"}, {"token": 7}, {"lines": -1}, {"lines": "many"}])
 def test_a_record_with_impossible_values_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
     record = tmp_path / "orders.progress"
-    _Progress.of(record, "orders").save()
+    with closing(_Progress.of(record, "orders")) as progress:
+        progress.save()
     record.write_text(json.dumps(json.loads(record.read_text()) | change))
     with pytest.raises(Failure, match="not the record of an import"):
         _Progress.of(record, "orders")
@@ -54,7 +77,8 @@ def test_an_import_does_not_go_on_with_the_record_of_another_version(tmp_path: P
     with pytest.raises(Failure, match=r"another version.*finish this import with that version.*after line 70"):
         _Progress.of(record, "orders")
     record.write_text(json.dumps(known | {"done": True}))
-    assert _Progress.of(record, "orders").done
+    with closing(_Progress.of(record, "orders")) as progress:
+        assert progress.done
 
 
 def test_a_record_that_cannot_be_written_ends_the_import_with_a_line(tmp_path: Path) -> None:

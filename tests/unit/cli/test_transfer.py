@@ -21,10 +21,11 @@ from pyjmsack import (
     TransactionRolledBackException,
 )
 from pyjmsack.cli.dlq.moving import Round, run_rounds
+from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.move import copy
 from pyjmsack.cli.resending import DUPLICATE_ID, renewed
 from pyjmsack.cli.stopping import Stop
-from pyjmsack.cli.transfer import Pace, Transfer
+from pyjmsack.cli.transfer import Pace, Transfer, check_apart
 
 
 class _Received(TextMessage):
@@ -199,3 +200,25 @@ def test_properties_that_no_program_can_set_are_sent_as_they_came() -> None:
     message._properties = {"": 1, "a.b-c": b"x", "JMSCorrelationID": [1], DUPLICATE_ID: "old"}
     message._properties_readonly = True
     assert renewed(message, "new")._properties == {"": 1, "a.b-c": b"x", "JMSCorrelationID": [1], DUPLICATE_ID: "new"}
+
+
+@pytest.mark.parametrize(
+    ("broker", "source", "target", "same"),
+    [
+        ("artemis", "a::q", "q", True),
+        ("artemis", "q", "b::q", True),
+        ("artemis", "q", "q?consumer.prefetchSize=1", True),
+        ("artemis", "q::a", "q::b", False),
+        ("classic-6", "q::q", "q", False),
+        ("classic-6", "q", "q", True),
+    ],
+)
+def test_two_spellings_of_one_queue_are_refused(broker: str, source: str, target: str, same: bool) -> None:
+    """The copies would come back to the source for ever. On Classic the colons are a part of the name."""
+    connection: Any = MagicMock()
+    connection.metadata.broker = broker
+    if same:
+        with pytest.raises(Failure, match="are the same queue, q; expected two queues"):
+            check_apart(connection, source, target)
+    else:
+        check_apart(connection, source, target)
