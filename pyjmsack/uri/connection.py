@@ -65,7 +65,10 @@ class ConnectionOptions:
         "jms.allowUserInfo", BOOLEAN, "false", "take user:password@ from the URL instead of refusing it", "pyjmsack"
     )
     client_id: str | None = option(
-        "jms.clientID", NAME, None, "AMQP container id; an explicit one allows durable subscriptions; else generated"
+        "jms.clientID",
+        NAME,
+        None,
+        "the client id, which is the AMQP container id; durable subscriptions need it; generated if it is not set",
     )
     client_id_prefix: str = option("jms.clientIDPrefix", TEXT, "ID:", "start of generated client ids")
     connection_id_prefix: str = option("jms.connectionIDPrefix", TEXT, "ID:", "start of generated connection ids")
@@ -73,10 +76,13 @@ class ConnectionOptions:
         "jms.messageIDPolicy.messageIDType",
         _MESSAGE_IDS,
         "DEFAULT",
-        "message ids are connection id and number, or an AMQP uuid, or its text without or with `ID:` before it",
+        "form of message ids: connection id and number, an AMQP uuid, the text of a uuid, or this text after `ID:`",
     )
     await_client_id: bool = option(
-        "jms.awaitClientID", BOOLEAN, "true", "allow a client id to be set after connecting, once, before first use"
+        "jms.awaitClientID",
+        BOOLEAN,
+        "true",
+        "allow setting the client id after connecting, once, before the connection is used",
     )
     force_async_send: bool = option(
         "jms.forceAsyncSend", BOOLEAN, "false", "no send waits for the broker", also="jms.useAsyncSend"
@@ -89,7 +95,11 @@ class ConnectionOptions:
         also="jms.alwaysSyncSend",
     )
     force_async_acks: bool = option(
-        "jms.forceAsyncAcks", BOOLEAN, "false", "either value: an acknowledgement never waits", also="jms.sendAcksAsync"
+        "jms.forceAsyncAcks",
+        BOOLEAN,
+        "false",
+        "either value: an acknowledgement never waits",
+        also="jms.sendAcksAsync",
     )
     local_message_expiry: bool = option(
         "jms.localMessageExpiry",
@@ -102,11 +112,11 @@ class ConnectionOptions:
         "jms.localMessagePriority",
         BOOLEAN,
         "false",
-        "hand out what was prefetched by priority, and in order among equals",
+        "hand out prefetched messages by priority, and messages of the same priority in their order",
         also="jms.messagePrioritySupported",
     )
     disable_time_stamps_by_default: bool = option(
-        "jms.disableTimeStampsByDefault", BOOLEAN, "false", "producers start with no time stamps", _ACTIVEMQ
+        "jms.disableTimeStampsByDefault", BOOLEAN, "false", "new producers send messages without time stamps", _ACTIVEMQ
     )
     validate_property_names: bool = option(
         "jms.validatePropertyNames", BOOLEAN, "true", "property names must be Java identifiers", "S160"
@@ -121,7 +131,7 @@ class ConnectionOptions:
         "a timed receive looks only into the inbox of the client, and does not ask the broker at its end",
     )
     receive_no_wait_local_only: bool = option(
-        "jms.receiveNoWaitLocalOnly", BOOLEAN, "false", "the same for receive_nowait()"
+        "jms.receiveNoWaitLocalOnly", BOOLEAN, "false", "as jms.receiveLocalOnly, for receive_nowait()"
     )
     max_message_size: int = option(
         "jms.maxMessageSize",
@@ -131,88 +141,91 @@ class ConnectionOptions:
         " stomp.maxFrameSize counts",
         "S166",
     )
-    queue_prefix: str = option("jms.queuePrefix", TEXT, "", "put before the name of every queue")
-    topic_prefix: str = option("jms.topicPrefix", TEXT, "", "put before the name of every topic")
+    queue_prefix: str = option("jms.queuePrefix", TEXT, "", "text before the name of every queue")
+    topic_prefix: str = option("jms.topicPrefix", TEXT, "", "text before the name of every topic")
     # For close_timeout, 0 means "do not wait", as in Qpid JMS. For the options below, 0 means "no limit", as in
     # ActiveMQ, because a limit of 0 would be of no use.
     close_timeout: float | None = option(
-        "jms.closeTimeout", MILLIS, "60000", "limit of close(); 0 does not wait", "S123"
+        "jms.closeTimeout", MILLIS, "60000", "limit for close(); with 0 it does not wait", "S123"
     )
     connect_timeout: float | None = option(
         "jms.connectTimeout",
         MILLIS_OR_FOREVER,
         "15000",
-        "limit of the protocol's open, after TCP and TLS",
+        "limit for opening the connection of the protocol, after TCP and TLS",
         also="jms.connectResponseTimeout",
     )
-    send_timeout: float | None = option("jms.sendTimeout", MILLIS_OR_FOREVER, "-1", "limit of a send", "S66")
+    send_timeout: float | None = option("jms.sendTimeout", MILLIS_OR_FOREVER, "-1", "limit for a send", "S66")
     send_timeout_forces_sync: bool = option(
         "jms.sendTimeoutForcesSync",
         BOOLEAN,
         "true",
-        "with jms.sendTimeout every send waits; false is as Qpid JMS: only those that would anyway",
+        "with jms.sendTimeout every send waits for the broker; false, as in Qpid JMS, changes no send",
         "S62",
     )
     request_timeout: float | None = option(
-        "jms.requestTimeout", MILLIS_OR_FOREVER, "-1", "limit of an attach, a begin, a commit and similar requests"
+        "jms.requestTimeout", MILLIS_OR_FOREVER, "-1", "limit for an attach, a begin, a commit and similar requests"
     )
     warn_about_unstarted_connection_timeout: float | None = option(
         "jms.warnAboutUnstartedConnectionTimeout",
         MILLIS_OR_FOREVER,
         "500",
-        "warn when a consumer exists this long on a connection never started; 0 or -1 never warns",
+        "log a warning if the connection of a new consumer is not started after this time; 0 or -1 never warns",
         _ACTIVEMQ,
     )
     populate_jmsx_user_id: bool = option(
-        "jms.populateJMSXUserID", BOOLEAN, "false", "write the user into sent messages; when off the field is cleared"
+        "jms.populateJMSXUserID",
+        BOOLEAN,
+        "false",
+        "write the user name into sent messages; with false the field is cleared",
     )
     listener_error_outcome: Outcome = option(  # noqa: RUF009 - it returns dataclasses.field()
         "jms.listenerErrorOutcome",
         _LISTENER_ERROR,
         "modified-failed",
-        "outcome of a message whose listener raised; released is not counted by the broker",
+        "outcome of a message whose listener raised an error; with released the redelivery is not counted",
         "S18",
     )
     optimize_acknowledge: bool = option(
         "jms.optimizeAcknowledge",
         BOOLEAN,
         "false",
-        "AUTO (and DUPS_OK on queues): acknowledge together when 0.65 of the prefetch is consumed",
+        "AUTO, and DUPS_OK on queues: acknowledge messages together when 0.65 of the prefetch is consumed",
         "S39",
     )
     optimize_acknowledge_time_out: float | None = option(
         "jms.optimizeAcknowledgeTimeOut",
         MILLIS_OR_FOREVER,
         "300",
-        "how long an acknowledgement may wait for others; 0 or -1 = until the batch is full",
+        "how long an acknowledgement may wait for others; with 0 or -1 it waits until the batch is full",
         "S41, S44",
     )
     optimized_ack_scheduled_ack_interval: float | None = option(
         "jms.optimizedAckScheduledAckInterval",
         MILLIS_OR_FOREVER,
         "0",
-        "ActiveMQ's timer for the same: where both are given the shorter counts",
+        "ActiveMQ's other name for this time; if both are given, the shorter time counts",
         "S44",
     )
     ack_window: float | None = option(
         "jms.ackWindow",
         SHARE_OR_UNLIMITED,
         "-1",
-        "hand out nothing more at this multiple of the prefetch in unacknowledged messages; ActiveMQ once had 1.5",
+        "stop handing out while this multiple of the prefetch is unacknowledged; ActiveMQ once had 1.5",
         "S56",
     )
     rollback_on_listener_error: bool = option(
         "jms.rollbackOnListenerError",
         BOOLEAN,
         "false",
-        "a raising listener rolls back a transacted session, and recovers a CLIENT one",
+        "an error in a listener rolls back a transacted session, and recovers a session in CLIENT mode",
         "S20",
     )
     producer_window_size: int | None = option(
         "jms.producerWindowSize",
         BYTES_OR_UNLIMITED,
         "0",
-        "bytes that a producer may have sent and not confirmed before the next send waits; 0 = no limit in bytes",
+        "largest number of unconfirmed bytes of a producer; then the next send waits; 0 means no limit in bytes",
         "S65",
     )
     close_links_that_fail_on_reconnect: bool = option(
@@ -227,36 +240,36 @@ class ConnectionOptions:
         "jms.nonBlockingRedelivery",
         BOOLEAN,
         "false",
-        "messages overtake one that waits for its redelivery; else they wait behind it",
+        "other messages overtake a message that waits for its redelivery; with false they wait behind it",
         "S116",
     )
     exclusive_consumer: bool = option(
         "jms.exclusiveConsumer",
         BOOLEAN,
         "false",
-        "consumer.exclusive for every queue; refused where the broker does not honour it",
+        "set consumer.exclusive for every queue; an error if the broker does not support it",
         _ACTIVEMQ,
     )
     use_retroactive_consumer: bool = option(
         "jms.useRetroactiveConsumer",
         BOOLEAN,
         "false",
-        "consumer.retroactive for every topic; refused where the broker does not honour it",
+        "set consumer.retroactive for every topic; an error if the broker does not support it",
         _ACTIVEMQ,
     )
     check_for_duplicates: bool = option(
         "jms.checkForDuplicates",
         BOOLEAN,
         "true",
-        "false is failover.duplicateGuard=none; without failover nothing comes twice that was acknowledged",
+        "false is failover.duplicateGuard=none; without failover no acknowledged message is delivered again",
         "S105",
     )
     audit_depth: int | None = option(
         "jms.auditDepth",
         integer(1, 2**31 - 1, "messages"),
         None,
-        "instead of failover.duplicateGuardSize: this number of ids, times jms.auditMaximumProducerNumber; the"
-        " other is 2048 or 64 when only one is given",
+        "jms.auditDepth times jms.auditMaximumProducerNumber replaces failover.duplicateGuardSize; if only one of the"
+        " two is given, the depth is 2048, or the number of producers is 64",
         "S105",
     )
     audit_maximum_producer_number: int | None = option(

@@ -38,18 +38,18 @@ class DestinationOptions:
     allow_pull_listener: bool = option(
         "consumer.allowPullListener", BOOLEAN, "false", "allow a listener with prefetch 0", "S9"
     )
-    selector: str | None = option("consumer.selector", NAME, None, "selector, when the call gives none", _ACTIVEMQ)
+    selector: str | None = option("consumer.selector", NAME, None, "selector, if the call gives none", _ACTIVEMQ)
     no_local: bool | None = option(
         "consumer.noLocal", BOOLEAN, None, "skip messages sent by this connection", _ACTIVEMQ
     )
     exclusive: bool | None = option(
-        "consumer.exclusive", BOOLEAN, None, "one consumer of the queue at a time", _ACTIVEMQ
+        "consumer.exclusive", BOOLEAN, None, "only one consumer of the queue gets messages at a time", _ACTIVEMQ
     )
     retroactive: bool | None = option(
         "consumer.retroactive",
         BOOLEAN,
         None,
-        "begin with what a topic's recovery policy has kept; has no meaning for a queue",
+        "begin with the messages that a topic's recovery policy has kept; no meaning for a queue",
         _ACTIVEMQ,
     )
     maximum_pending_message_limit: int | None = option(
@@ -60,20 +60,24 @@ class DestinationOptions:
         _ACTIVEMQ,
     )
     priority: int | None = option(
-        "consumer.priority", integer(0, 127), None, "consumers with a higher one are served first", _ACTIVEMQ
+        "consumer.priority",
+        integer(0, 127),
+        None,
+        "the broker serves consumers with a higher priority first",
+        _ACTIVEMQ,
     )
     expected_message_size: int = option(
         "consumer.expectedMessageSize",
         integer(1, 2**31 - 1, "bytes"),
         "4096",
-        "size for which a message counts if the broker's window is in bytes (STOMP on Artemis)",
+        "assumed size of a message if the broker's window is in bytes (STOMP on Artemis)",
         "S52",
     )
     window_size: int | None = option(
         "producer.windowSize",
         integer(0, 2**31 - 1, "bytes"),
         None,
-        "bytes that a producer may have sent and not confirmed before the next send waits; 0 = no limit",
+        "largest number of unconfirmed bytes of a producer; then the next send waits; 0 means no limit",
         "S65",
     )
     duplicate_detection: bool | None = option(

@@ -70,7 +70,7 @@ class FailoverOptions:
         "failover.initialReconnectDelay",
         MILLIS_FROM_0,
         "0",
-        "wait before the first reconnect; at the very first connect, before the second attempt",
+        "wait before the first reconnect; for the first connection, the wait before the second attempt",
     )
     reconnect_delay: float = option(
         "failover.reconnectDelay", MILLIS_FROM_0, "10", "wait between later rounds over all brokers"
@@ -79,7 +79,7 @@ class FailoverOptions:
         "failover.maxReconnectDelay",
         MILLIS_OR_DEFAULT,
         "-1",
-        "longest wait, when waits grow; -1 is 750 ms, but 30 s where attempts are limited or reconnectDelay is longer",
+        "longest wait, if waits grow; -1 means 750 ms, or 30 s if attempts are limited or reconnectDelay is longer",
         "pyjmsack",
     )
     use_reconnect_back_off: bool = option(
@@ -100,48 +100,48 @@ class FailoverOptions:
         "failover.maxReconnectAttempts",
         COUNT_OR_UNLIMITED,
         "-1",
-        "rounds over all brokers before giving up; 0 never reconnects, -1 has no limit",
+        "rounds over all brokers before the client gives up; 0 never reconnects, -1 means no limit",
     )
     startup_max_reconnect_attempts: int | None = option(
         "failover.startupMaxReconnectAttempts",
         COUNT_OR_UNLIMITED,
         "-1",
-        "the same until the first success; -1 is as maxReconnectAttempts",
+        "as maxReconnectAttempts, until the first success; with -1, maxReconnectAttempts counts",
     )
     warn_after_reconnect_attempts: int | None = option(
         "failover.warnAfterReconnectAttempts",
         COUNT_OR_UNLIMITED,
         "10",
-        "rounds after which a warning is logged again, at most once in 10 s; 0 or -1 never",
+        "rounds after which a warning is logged again, at most once in 10 s; 0 or -1 never logs it",
     )
     randomize: bool = option(
-        "failover.randomize", BOOLEAN, "false", "shuffle the brokers; else they are tried as written"
+        "failover.randomize", BOOLEAN, "false", "try the brokers in random order; with false in the order of the URL"
     )
     timeout: float | None = option(
         "failover.timeout",
         MILLIS_OR_FOREVER,
         "-1",
-        "how long a send may wait while there is no broker, before it fails; 0 or -1 has no limit",
+        "how long a send may wait for a broker before it fails; 0 or -1 means no limit",
         _ACTIVEMQ,
     )
     amqp_open_server_list_action: str = option(
         "failover.amqpOpenServerListAction",
         choice({"REPLACE": "REPLACE", "ADD": "ADD", "IGNORE": "IGNORE"}),
         "REPLACE",
-        "what to do with the list of brokers in the broker's Open",
+        "what to do with the list of brokers that a broker sends in its Open",
     )
     first_send_survives: bool = option(
         "failover.firstSendSurvives",
         BOOLEAN,
         "true",
-        "a transaction whose only work is a send in flight survives the drop; false is as Qpid JMS",
+        "a transaction whose only work is an unanswered send survives the loss; false is as in Qpid JMS",
         "S92, S93",
     )
     duplicate_guard: DuplicateGuard = option(  # noqa: RUF009 - it returns dataclasses.field()
         "failover.duplicateGuard",
         _GUARD,
         "memory",
-        "where the ids of processed messages are kept, so that one that comes again is acknowledged and skipped",
+        "where the ids of processed messages are kept; a message that comes again is acknowledged and skipped",
         "S105",
     )
     duplicate_guard_size: int = option(
@@ -151,7 +151,7 @@ class FailoverOptions:
         "failover.trackMessages",
         BOOLEAN,
         "false",
-        "either value: sends without an answer are always repeated after a drop",
+        "either value: a send without an answer is always repeated after a loss",
         _ACTIVEMQ,
         also="replayAsyncSends",
     )
@@ -159,7 +159,7 @@ class FailoverOptions:
         "failover.maxCacheSize",
         integer(0, 2**31 - 1, "bytes"),
         "131072",
-        "any value: what is kept is bounded by the send window (jms.producerWindowSize)",
+        "any value: the send window (jms.producerWindowSize) bounds the kept messages",
         _ACTIVEMQ,
         also="replayAsyncSendsCacheSize",
     )
@@ -174,7 +174,7 @@ class FailoverOptions:
         "failover.priorityURIs",
         Kind("list", "a comma-separated list of addresses", _uris),
         "",
-        "the preferred brokers, comma-separated and without options; empty is the first one",
+        "the preferred brokers, comma-separated and without options; empty prefers the first broker",
         _ACTIVEMQ,
     )
     transaction_replay: bool = option(

@@ -55,7 +55,7 @@ class BrokerUrl:
     failover: FailoverOptions = field(default_factory=FailoverOptions)
     members: tuple[BrokerUrl, ...] = ()
     broker: str | None = option(
-        "broker", _BROKER, None, "the kind of broker, for a broker that names itself wrongly", "S119"
+        "broker", _BROKER, None, "the kind of broker, if the broker gives itself a wrong name", "S119"
     )
     scheduler: bool = option(
         "broker.scheduler",
@@ -68,14 +68,14 @@ class BrokerUrl:
         "strict",
         BOOLEAN,
         "false",
-        "refuse what this pair of protocol and broker can honour only in a weaker way",
+        "refuse everything that this protocol and broker can do only with a weaker guarantee",
         "S88",
     )
     profile: str | None = option(
         "profile",
         choice({name: name for name in PROFILES}),
         None,
-        "start from the defaults of another client; options that are given win",
+        "start from the defaults of another client; options in the URL override them",
         "pyjmsack",
     )
 

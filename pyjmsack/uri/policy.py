@@ -59,7 +59,7 @@ class PrefetchPolicy:
         "jms.prefetchPolicy.optimizeDurableTopicPrefetch",
         CREDIT,
         None,
-        "prefetch of durable subscribers in AUTO sessions; as durableTopicPrefetch when unset",
+        "prefetch of durable subscribers in AUTO sessions; if not set, durableTopicPrefetch counts",
         "ActiveMQ Classic",
     )
     maximum_pending_message_limit: int = option(
@@ -71,7 +71,10 @@ class PrefetchPolicy:
         "ActiveMQ Classic",
     )
     max_prefetch_size: int = option(
-        "jms.prefetchPolicy.maxPrefetchSize", CREDIT, "32767", "larger prefetch values are cut to this, with a log line"
+        "jms.prefetchPolicy.maxPrefetchSize",
+        CREDIT,
+        "32767",
+        "a larger prefetch is cut to this, and a warning is logged",
     )
 
     def for_destination(
@@ -154,7 +157,7 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.maxRedeliveries",
         COUNT_OR_UNLIMITED,
         "-1",
-        "refuse a message redelivered more often than this; 0 accepts no redelivery, -1 has no limit",
+        "refuse a message that was redelivered more often; 0 accepts no redelivery, -1 means no limit",
         also="jms.redeliveryPolicy.maximumRedeliveries",
     )
     outcome: Outcome = option(  # noqa: RUF009 - it returns dataclasses.field()
@@ -179,7 +182,11 @@ class RedeliveryPolicy:
         "S115",
     )
     use_exponential_back_off: bool = option(
-        "jms.redeliveryPolicy.useExponentialBackOff", BOOLEAN, "false", "waits grow", "S115"
+        "jms.redeliveryPolicy.useExponentialBackOff",
+        BOOLEAN,
+        "false",
+        "whether each wait is longer than the one before",
+        "S115",
     )
     back_off_multiplier: float = option(
         "jms.redeliveryPolicy.backOffMultiplier",
@@ -192,7 +199,7 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.maximumRedeliveryDelay",
         MILLIS_OR_FOREVER,
         "-1",
-        "longest wait, when waits grow, but never below redeliveryDelay",
+        "longest wait, if waits grow; the wait is never shorter than redeliveryDelay",
         "S115",
     )
     use_collision_avoidance: bool = option(
@@ -202,7 +209,7 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.collisionAvoidancePercent",
         integer(0, 100, "percent"),
         "15",
-        "by how much at most, up or down",
+        "the largest random change of a wait, up or down",
         "S115",
     )
 

@@ -30,21 +30,27 @@ class AmqpOptions:
     """The ``amqp.*`` options. Durations are in seconds."""
 
     idle_timeout: float | None = option(
-        "amqp.idleTimeout", MILLIS_OR_FOREVER, "60000", "fail when no frame arrives for this time; 0 or -1 is off"
+        "amqp.idleTimeout",
+        MILLIS_OR_FOREVER,
+        "60000",
+        "the connection fails if no frame arrives for this time; 0 or -1 switches this off",
     )
     vhost: str | None = option(
-        "amqp.vhost", TEXT, None, "hostname of SASL and Open; the URL's host when unset, omitted when empty"
+        "amqp.vhost",
+        TEXT,
+        None,
+        "host name in SASL and Open; if not set, the host of the URL; if empty, no name is sent",
     )
     sasl_mechanisms: tuple[str, ...] = option(
-        "amqp.saslMechanisms", names(*_SASL), "", "mechanisms allowed, comma-separated; empty allows all"
+        "amqp.saslMechanisms", names(*_SASL), "", "the allowed mechanisms, comma-separated; empty allows all"
     )
     max_frame_size: int = option(
-        "amqp.maxFrameSize", integer(512, 2**32 - 1, "bytes"), "1048576", "largest frame accepted"
+        "amqp.maxFrameSize", integer(512, 2**32 - 1, "bytes"), "1048576", "largest frame that is accepted"
     )
     drain_timeout: float | None = option(
-        "amqp.drainTimeout", MILLIS_OR_FOREVER, "60000", "limit of a drain; 0 or -1 has none"
+        "amqp.drainTimeout", MILLIS_OR_FOREVER, "60000", "limit for a drain; 0 or -1 means no limit"
     )
-    trace_frames: bool = option("amqp.traceFrames", BOOLEAN, "false", "log every frame, passwords masked")
+    trace_frames: bool = option("amqp.traceFrames", BOOLEAN, "false", "log every frame, without passwords")
     trace_frames_payload_limit: int = option(
         "amqp.traceFramesPayloadLimit",
         integer(0, 2**31 - 1, "bytes"),
@@ -52,13 +58,16 @@ class AmqpOptions:
         "how much of a frame's payload amqp.traceFrames logs",
     )
     sasl_layer: bool = option(
-        "amqp.saslLayer", BOOLEAN, "true", "false leaves out SASL: Artemis allows that to clients without a login"
+        "amqp.saslLayer",
+        BOOLEAN,
+        "true",
+        "false connects without SASL, which Artemis allows for clients without a login",
     )
     allow_non_secure_redirects: bool = option(
         "amqp.allowNonSecureRedirects",
         BOOLEAN,
         "false",
-        "in failover URLs: take a broker without TLS from the list of one with TLS",
+        "in failover URLs: accept a broker without TLS from the list that a broker with TLS sends",
     )
     dead_letter_queue: str | None = option(
         "amqp.deadLetterQueue",
@@ -86,10 +95,15 @@ class AmqpOptions:
         "amqp.spoolDirectory",
         TEXT,
         None,
-        "the directory of these files; when unset that of Python's tempfile, which TMPDIR names",
+        "directory of the temporary files; if not set, the directory of Python's tempfile, which TMPDIR names",
         "S168",
     )
-    channel_max: int = option("amqp.channelMax", integer(0, 65535), "32767", "highest channel number (sessions - 1)")
+    channel_max: int = option(
+        "amqp.channelMax",
+        integer(0, 65535),
+        "32767",
+        "highest channel number, which is the largest number of sessions minus 1",
+    )
     single_credit: str = option(
         "amqp.singleCredit",
         choice({"afterLoss": "afterLoss", "always": "always", "never": "never"}),
@@ -109,41 +123,49 @@ class StompOptions:
         "stomp.heartBeat",
         MILLIS_AT_LEAST_1,
         "10000",
-        "interval of the heart-beats offered and asked for, both ways; never off, as Artemis drops silent clients",
+        "interval of the heart-beats in both directions; never off, because Artemis drops silent clients",
         "pyjmsack",
     )
     vhost: str | None = option(
-        "stomp.vhost", TEXT, None, "host header of CONNECT; the URL's host when unset, omitted when empty", "pyjmsack"
+        "stomp.vhost",
+        TEXT,
+        None,
+        "host header of CONNECT; if not set, the host of the URL; if empty, no host is sent",
+        "pyjmsack",
     )
     version: str = option(
-        "stomp.version", choice({"1.2": "1.2", "1.1": "1.1"}), "1.2", "highest protocol version offered", "pyjmsack"
+        "stomp.version",
+        choice({"1.2": "1.2", "1.1": "1.1"}),
+        "1.2",
+        "highest protocol version that the client offers",
+        "pyjmsack",
     )
     max_frame_size: int = option(
         "stomp.maxFrameSize",
         integer(1024, 2**31 - 1, "bytes"),
         "104857600",
-        "largest body of a message accepted: a larger one is refused (S166), and is never sent",
+        "largest body of a message; a larger message is refused on receipt (S166), and is never sent",
         "pyjmsack",
     )
     max_headers: int = option(
         "stomp.maxHeaders",
         integer(64, 65536),
         "1000",
-        "most header lines of a message accepted: one with more is refused (S166), and is never sent",
+        "most header lines of a message; a message with more is refused on receipt (S166), and is never sent",
         "pyjmsack",
     )
     max_header_length: int = option(
         "stomp.maxHeaderLength",
         integer(256, 2**31 - 1, "bytes"),
         "65536",
-        "longest header line accepted: a message with a longer one is refused (S166), and is never sent",
+        "longest header line; a message with a longer one is refused on receipt (S166), and is never sent",
         "pyjmsack",
     )
     drain_timeout: float | None = option(
         "stomp.drainTimeout",
         MILLIS_OR_FOREVER,
         "60000",
-        "limit of the question whether there are more messages, and of a browser that hears nothing; 0 or -1 has none",
+        "limit for asking whether there are more messages, and for a browser that gets none; 0 or -1: no limit",
         "pyjmsack",
     )
     dead_letter_queue: str | None = option(
@@ -154,4 +176,4 @@ class StompOptions:
         " on Artemis, ActiveMQ.DLQ on ActiveMQ Classic",
         "S118",
     )
-    trace_frames: bool = option("stomp.traceFrames", BOOLEAN, "false", "log every frame, passwords masked", "pyjmsack")
+    trace_frames: bool = option("stomp.traceFrames", BOOLEAN, "false", "log every frame, without passwords", "pyjmsack")

@@ -104,7 +104,7 @@ class TransportOptions:
         "transport.connectTimeout",
         MILLIS_OR_FOREVER,
         "60000",
-        "limit of TCP connect and TLS handshake",
+        "limit for the TCP connect and the TLS handshake",
         also="connectionTimeout",
     )
     tcp_no_delay: bool = option(
@@ -126,21 +126,21 @@ class TransportOptions:
         "transport.receiveBufferSize", BYTES_OR_SYSTEM, "65536", "SO_RCVBUF; -1 keeps the system's default"
     )
     local_address: str | None = option("transport.localAddress", NAME, None, "address to bind before connecting")
-    local_port: int = option("transport.localPort", integer(0, 65535), "0", "port to bind; 0 is any")
+    local_port: int = option("transport.localPort", integer(0, 65535), "0", "local port to bind; 0 takes any free port")
     default_tcp_port: int | None = option(
-        "transport.defaultTcpPort", PORT, None, "port of a plain URL that names none, instead of the protocol's own"
+        "transport.defaultTcpPort", PORT, None, "default port for URLs without TLS, instead of the port of the protocol"
     )
     default_ssl_port: int | None = option(
-        "transport.defaultSslPort", PORT, None, "port of a TLS URL that names none, instead of the protocol's own"
+        "transport.defaultSslPort", PORT, None, "default port for URLs with TLS, instead of the port of the protocol"
     )
     trust_store_location: str | None = option(
-        "transport.trustStoreLocation", NAME, None, "file of the authorities to trust, instead of the system's"
+        "transport.trustStoreLocation", NAME, None, "file with the authorities to trust, instead of those of the system"
     )
     trust_store_password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
         "transport.trustStorePassword", PASSWORD, None, "password of a PKCS12 trust store; never printed"
     )
     trust_store_type: str | None = option(
-        "transport.trustStoreType", STORE_TYPE, None, "format of the trust store; the file tells it when unset"
+        "transport.trustStoreType", STORE_TYPE, None, "format of the trust store; if it is not set, the file decides"
     )
     key_store_location: str | None = option(
         "transport.keyStoreLocation", NAME, None, "file with the client's certificate chain and private key"
@@ -152,29 +152,32 @@ class TransportOptions:
         "password of the private key in a PEM file, or of a PKCS12 store; never printed",
     )
     key_store_type: str | None = option(
-        "transport.keyStoreType", STORE_TYPE, None, "format of the key store; the file tells it when unset"
+        "transport.keyStoreType", STORE_TYPE, None, "format of the key store; if it is not set, the file decides"
     )
     store_type: str | None = option("transport.storeType", STORE_TYPE, None, "format of both stores")
     context_protocol: str = option(
         "transport.contextProtocol",
         _TLS_VERSION,
         "TLS",
-        "highest TLS version; TLS is the best of both; 1.2 at least",
+        "highest TLS version, at least 1.2; TLS means the highest version that both sides have",
     )
     enabled_protocols: tuple[str, ...] = option(
-        "transport.enabledProtocols", _PROTOCOLS, "", "TLS versions allowed; empty allows 1.2 and 1.3; never older ones"
+        "transport.enabledProtocols",
+        _PROTOCOLS,
+        "",
+        "the allowed TLS versions; empty allows 1.2 and 1.3; older versions are never used",
     )
     disabled_protocols: tuple[str, ...] = option(
-        "transport.disabledProtocols", _PROTOCOLS, "SSLv2Hello,SSLv3", "TLS versions not allowed"
+        "transport.disabledProtocols", _PROTOCOLS, "SSLv2Hello,SSLv3", "the TLS versions that are not allowed"
     )
     enabled_cipher_suites: tuple[str, ...] = option(
         "transport.enabledCipherSuites",
         LIST,
         "",
-        "cipher suites allowed, by Java's or OpenSSL's names; empty allows all",
+        "the allowed cipher suites, with the names of Java or OpenSSL; empty allows all",
     )
     disabled_cipher_suites: tuple[str, ...] = option(
-        "transport.disabledCipherSuites", LIST, "", "cipher suites not allowed"
+        "transport.disabledCipherSuites", LIST, "", "the cipher suites that are not allowed"
     )
     verify_host: bool = option(
         "transport.verifyHost", BOOLEAN, "true", "the certificate must be for the host of the URL"
@@ -183,22 +186,28 @@ class TransportOptions:
         "wireFormat.maxFrameSize",
         BYTES_OR_UNLIMITED,
         "-1",
-        "largest message that may be sent, encoded; one that is larger raises before it leaves",
+        "largest message that may be sent, in its encoded form; sending a larger message raises an error",
         "ActiveMQ Classic",
     )
     max_frame_size_enabled: bool = option(
-        "wireFormat.maxFrameSizeEnabled", BOOLEAN, "true", "whether wireFormat.maxFrameSize counts", "ActiveMQ Classic"
+        "wireFormat.maxFrameSizeEnabled",
+        BOOLEAN,
+        "true",
+        "whether wireFormat.maxFrameSize has an effect",
+        "ActiveMQ Classic",
     )
     trace_bytes: bool = option(
         "transport.traceBytes",
         BOOLEAN,
         "false",
-        "log all bytes in hexadecimal, but for those of the login; bodies are among them",
+        "log all bytes in hexadecimal, with the bodies of messages, but without the login",
         also="amqp.traceBytes",
     )
     ws_http_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """The headers of the WebSocket handshake, from ``transport.ws.httpHeader.NAME=VALUE``. Values may be secret."""
-    trust_all: bool = option("transport.trustAll", BOOLEAN, "false", "verify nothing: for tests only, logs a warning")
+    trust_all: bool = option(
+        "transport.trustAll", BOOLEAN, "false", "do not verify certificates, and log a warning; for tests only"
+    )
 
     def tls_options(self) -> list[str]:
         """Return the names of the TLS options that differ from their defaults."""

@@ -188,7 +188,7 @@ def test_a_list_of_brokers_as_artemis_writes_it_is_answered_with_failover() -> N
 @pytest.mark.parametrize(
     ("option", "hint"),
     [
-        ("consumerWindowSize=0", "consumerWindowSize (known in Java; use jms.prefetchPolicy.all: bytes there"),
+        ("consumerWindowSize=0", "consumerWindowSize (known in Java; use jms.prefetchPolicy.all: Java counts bytes"),
         ("reconnectAttempts=-1", "reconnectAttempts (known in Java; use failover.maxReconnectAttempts)"),
         ("ha=true", "ha (known in Java; a failover:(...) URL lists live and backup brokers)"),
         ("jms.userName=u", "jms.userName (known in Java; use jms.username"),
