@@ -131,8 +131,8 @@ class _Temporary(Destination):
 
     Args:
         name: the name that the broker gave to the destination.
-        delete: carries out :meth:`delete`. ``None`` = another connection made the destination, so it cannot be deleted
-            here.
+        delete: carries out :meth:`delete`. ``None`` means that another connection made the destination, so it cannot be
+            deleted here.
     """
 
     __slots__ = ("_delete", "deleted")

@@ -39,7 +39,7 @@ class Explanation:
     prefetch: int
     """Messages the broker may send ahead."""
     batch: int
-    """Automatically acknowledged messages that are acknowledged together; 1 = each at once."""
+    """Automatically acknowledged messages that are acknowledged together; 1 means each at once."""
     facts: Sequence[Fact]
 
     def comes_again(self, total: int, received: int, acknowledged: Collection[int] = ()) -> list[int]:

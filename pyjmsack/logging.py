@@ -82,7 +82,7 @@ def json(level: int | str = logging.INFO, stream: TextIO | None = None) -> loggi
 
     Args:
         level: the least level that is written.
-        stream: where the lines go; ``None`` = standard error.
+        stream: where the lines go. ``None`` means standard error.
 
     Returns:
         The handler.
@@ -98,7 +98,7 @@ def key_value(level: int | str = logging.INFO, stream: TextIO | None = None) -> 
 
     Args:
         level: the least level that is written.
-        stream: where the lines go; ``None`` = standard error.
+        stream: where the lines go. ``None`` means standard error.
 
     Returns:
         The handler.

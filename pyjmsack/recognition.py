@@ -27,7 +27,7 @@ _OTHERWISE = "by default brokers speak AMQP at 5672 and STOMP at 61613"
 
 
 def recognise(data: bytes) -> str | None:
-    """Return the protocol of a peer whose first bytes these are; ``None`` if they are not enough, or unknown."""
+    """Return the protocol of a peer whose first bytes these are, or ``None`` if they are not enough, or unknown."""
     return next((name for name, sign in _SIGNS if sign.match(data)), None)
 
 

@@ -127,7 +127,7 @@ class Connection(ConnectionFacade):
 
     @property
     def client_id(self) -> str | None:
-        """The client id that was given or set; ``None`` for a generated one. :meth:`set_client_id` sets it."""
+        """The client id that was given or set. ``None`` for a generated one. :meth:`set_client_id` sets it."""
         info = self._core.channel.info
         return info.client_id if info.explicit_client_id else None
 
@@ -167,8 +167,8 @@ class Connection(ConnectionFacade):
 
         Args:
             ack_mode: an :class:`AckMode` or its number.
-            transacted: ``True`` makes a transacted session, whatever ``ack_mode`` is. ``None`` = as ``ack_mode`` says.
-                ``False`` with ``AckMode.SESSION_TRANSACTED`` is an error.
+            transacted: ``True`` makes a transacted session, whatever ``ack_mode`` is. ``None`` leaves the choice to
+                ``ack_mode``. ``False`` with ``AckMode.SESSION_TRANSACTED`` is an error.
 
         Raises:
             TypeError: ``ack_mode`` is a ``bool``, as in the Java call.

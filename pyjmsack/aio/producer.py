@@ -53,16 +53,16 @@ class MessageProducer(ProducerFacade):
             message: the message, or a value that becomes one: ``str`` a text message, ``bytes`` a bytes message, a
                 mapping a map message, a list or tuple a stream message.
             destination: where the message goes, if the producer has no destination of its own (S67).
-            delivery_mode: 1 (not persistent) or 2 (persistent), a :class:`DeliveryMode`. ``None`` takes that of the
-                producer (S152).
-            priority: 0 to 9. ``None`` takes that of the producer (S152).
-            time_to_live: seconds or ``timedelta`` until the message expires; 0 = never. ``None`` takes that of the
-                producer (S154).
-            delivery_delay: seconds or ``timedelta`` before the broker delivers the message. ``None`` takes that of the
-                producer (S157).
+            delivery_mode: 1 (not persistent) or 2 (persistent), a :class:`DeliveryMode`. ``None`` takes the value
+                of the producer (S152).
+            priority: 0 to 9. ``None`` takes the value of the producer (S152).
+            time_to_live: seconds or ``timedelta`` until the message expires; 0 means never. ``None`` takes the value
+                of the producer (S154).
+            delivery_delay: seconds or ``timedelta`` before the broker delivers the message. ``None`` takes the value
+                of the producer (S157).
             completion_listener: an object with ``on_completion(message)`` and ``on_exception(message, error)``, which
-                may be coroutine functions. One of them is called when the broker has answered. ``None`` = this call
-                waits instead.
+                may be coroutine functions. One of them is called when the broker has answered. ``None`` means that this
+                call waits instead.
 
         Raises:
             JMSException: the broker rejected, released or modified the message (S63); or a mode or priority is out of

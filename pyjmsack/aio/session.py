@@ -37,7 +37,7 @@ class Session(SessionFacade):
         """Return a producer for a destination. ``await`` the result, or use it in ``async with``.
 
         Args:
-            destination: where all messages go. ``None`` = each send names its destination (S67).
+            destination: where all messages go. ``None`` means that each send names its destination (S67).
 
         Raises:
             InvalidDestinationException: ``destination`` is no destination, was deleted, or the broker does not know it.
@@ -58,8 +58,8 @@ class Session(SessionFacade):
             destination: a queue or a topic. Options after its name, as in ``orders?consumer.prefetchSize=10``, apply to
                 the consumer.
             selector: a condition in the language of JMS, such as ``"region = 'EU'"``. Only messages that fulfil it
-                come. ``None`` = the option ``consumer.selector`` of the destination, or all messages if it has none.
-                Blank text = all messages.
+                come. ``None`` means the option ``consumer.selector`` of the destination, or all messages if it has
+                none. A blank text selects all messages.
             no_local: whether messages that this connection sent are left out (S147).
 
         Raises:

@@ -31,7 +31,7 @@ class EmbeddedActiveMQ(EmbeddedBroker):
     do its work.
 
     Args:
-        data_dir: keeps journal, configuration and log. ``None`` = a temporary directory, which ``stop()`` removes.
+        data_dir: keeps journal, configuration and log. ``None`` means a temporary directory, which ``stop()`` removes.
         version: ``"6.3.1"`` or ``"5.18.3"``.
         amqp_port, stomp_port: the ports on 127.0.0.1. 0 means a free port, which the first start chooses and later
             starts keep.
@@ -53,12 +53,12 @@ class EmbeddedActiveMQ(EmbeddedBroker):
         transformer: how clients of other protocols see a message that was sent over AMQP: ``"native"``, ``"jms"`` or
             ``"raw"``, the ``transport.transformer`` of the AMQP connector. With ``"native"``, the broker's default,
             they see the raw bytes of AMQP.
-        java: path of a Java executable, version 17 or newer. ``None`` = the first one of ``JAVA_HOME``, ``PATH`` and
-            the extra ``broker``.
+        java: path of a Java executable, version 17 or newer. ``None`` means the first one of ``JAVA_HOME``, ``PATH``
+            and the extra ``broker``.
         jvm_options: further options for Java.
         progress: shows the download. It gets the name and the size of the file, and returns a context manager. This
-            yields a function, which gets the number of bytes of each piece that arrives. ``None`` = show a bar on a
-            terminal, or write one line to the log.
+            yields a function, which gets the number of bytes of each piece that arrives. ``None`` shows a bar on a
+            terminal, or writes one line to the log.
         start_timeout: seconds until the broker must be ready.
         stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
 

@@ -27,7 +27,7 @@ def ensure_activemq(version: str = DEFAULT_VERSION, *, progress: ProgressFactory
 
     Args:
         version: a version in ``VERSIONS``.
-        progress: shows the download; ``None`` = the default.
+        progress: shows the download. ``None`` means the default.
 
     Raises:
         BrokerError: the version is unknown, there is no network, or a file has another checksum than expected.

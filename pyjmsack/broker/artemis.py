@@ -30,7 +30,7 @@ class EmbeddedArtemis(EmbeddedBroker):
     ...     connection = ConnectionFactory(broker.amqp_url, username="app", password="secret").create_connection()
 
     Args:
-        data_dir: keeps journal, configuration and log. ``None`` = a temporary directory, which ``stop()`` removes.
+        data_dir: keeps journal, configuration and log. ``None`` means a temporary directory, which ``stop()`` removes.
         version: the version of Artemis. This release of pyjmsack knows only the checksum of the default version. Give
             the checksum of another version with ``sha512``.
         amqp_port, stomp_port: the ports on 127.0.0.1. 0 means a free port, which the first start chooses and later
@@ -49,12 +49,12 @@ class EmbeddedArtemis(EmbeddedBroker):
             the authority to trust, so clients of this library use them as they are. ``"mutual"`` also asks each client
             for a certificate; this class makes one, which the URLs name too. A :class:`KeyStore` has certificates of
             your own. With a ``data_dir`` the certificates stay in its folder ``tls``.
-        java: path of a Java executable, version 17 or newer. ``None`` = the first one of ``JAVA_HOME``, ``PATH`` and
-            the extra ``broker``.
+        java: path of a Java executable, version 17 or newer. ``None`` means the first one of ``JAVA_HOME``, ``PATH``
+            and the extra ``broker``.
         jvm_options: further options for Java.
         progress: shows the download. It gets the name and the size of the file, and returns a context manager. This
-            yields a function, which gets the number of bytes of each piece that arrives. ``None`` = show a bar on a
-            terminal, or write one line to the log.
+            yields a function, which gets the number of bytes of each piece that arrives. ``None`` shows a bar on a
+            terminal, or writes one line to the log.
         start_timeout: seconds until the broker must be ready.
         stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
 

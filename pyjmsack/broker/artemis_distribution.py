@@ -29,7 +29,7 @@ def ensure_artemis(
     Args:
         version: the version of Artemis.
         sha512: the SHA-512 of the archive, for a version that this release does not know.
-        progress: shows the download; ``None`` = the default.
+        progress: shows the download. ``None`` means the default.
 
     Raises:
         BrokerError: the version is unknown, there is no network, or a file has another checksum than expected.

@@ -38,12 +38,12 @@ class EmbeddedBroker(ABC):
     Each kind of broker implements the abstract methods, which fetch its libraries and write its configuration.
 
     Args:
-        data_dir: keeps the data and the log. ``None`` = a temporary directory, which ``stop()`` removes.
+        data_dir: keeps the data and the log. ``None`` means a temporary directory, which ``stop()`` removes.
         version: the version of the broker.
-        ports: the ports for AMQP and STOMP; 0 = a free one.
+        ports: the ports for AMQP and STOMP; 0 means a free one.
         tls: ``True`` to make a certificate, ``"mutual"`` to make one for clients too, or the key store to use.
         configuration: path of a configuration file of the caller. It cannot be given together with ``tls``.
-        java: path of a Java executable; ``None`` = find one.
+        java: path of a Java executable. ``None`` finds one.
         start_timeout: seconds until the broker must be ready.
         stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
 
@@ -122,21 +122,21 @@ class EmbeddedBroker(ABC):
 
     @property
     def trust_path(self) -> Path | None:
-        """The PEM file with the authorities that clients trust. ``None`` = clients trust those of the system, or there
-        is no TLS.
+        """The PEM file with the authorities that clients trust. ``None`` means that clients trust those of the system,
+        or there is no TLS.
         """
         return self._keys.trust
 
     @property
     def client_certificate_path(self) -> Path | None:
-        """The PEM file with a certificate and a key for clients. ``None`` = there is none, because the broker asks
-        clients for no certificate or has a key store without one.
+        """The PEM file with a certificate and a key for clients. ``None`` means that there is none, because the broker
+        asks clients for no certificate or has a key store without one.
         """
         return self._keys.client
 
     @property
     def pid(self) -> int | None:
-        """The process id of the broker; ``None`` if the broker does not run."""
+        """The process id of the broker. ``None`` if the broker does not run."""
         return self._workspace.process.pid if self._workspace is not None else None
 
     @property

@@ -54,7 +54,7 @@ class BrokerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process id of the broker; ``None`` if no broker runs."""
+        """The process id of the broker. ``None`` if no broker runs."""
         return self._child.pid if self._child is not None and self.running else None
 
     @property

@@ -63,7 +63,7 @@ class ClassArchive:
             file.unlink(missing_ok=True)
 
     def build(self, train: Trainer) -> None:
-        """Write the archive if it is missing. If another process is writing it now, return at once."""
+        """Write the archive if it is missing. Return at once if another process is writing the archive now."""
         try:
             if self._broker.exists() or not self._lock.acquire(wait=False):
                 return

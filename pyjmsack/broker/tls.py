@@ -32,14 +32,14 @@ class KeyStore:
     Args:
         path: a PKCS12 file, or a JKS file whose name ends in ``.jks``, with the broker's key and certificate chain.
         password: the password of the store and of its key.
-        trust: a PEM file with the authorities that clients trust. The broker's URLs name it. ``None`` = the authorities
-            of the system.
+        trust: a PEM file with the authorities that clients trust. The broker's URLs name it. ``None`` means the
+            authorities of the system.
         host: the name in the certificate. The broker's URLs have this name, which must lead to 127.0.0.1.
         clients: a trust store for Java with the authorities of clients, as ``keytool -importcert`` makes it: a PKCS12
             or JKS file with the same password. A client must then show a certificate of one of these authorities.
-            ``None`` = clients need no certificate.
-        client: a PEM file with a certificate and a key for clients. The broker's URLs name it. ``None`` = the URLs name
-            no such file.
+            ``None`` means that clients need no certificate.
+        client: a PEM file with a certificate and a key for clients. The broker's URLs name it. ``None`` means that the
+            URLs name no such file.
 
     Raises:
         ValueError: a path or the password contains ``${``, which the brokers read as a variable.
@@ -73,7 +73,7 @@ class Keys:
     Args:
         wanted: ``True`` to make keys, ``"mutual"`` to ask clients for a certificate too, ``False`` for no TLS, or a key
             store of the caller.
-        directory: where made keys are kept for later processes; ``None`` = in a temporary directory.
+        directory: where made keys are kept for later processes. ``None`` means a temporary directory.
 
     Raises:
         BrokerError: ``wanted`` asks to make keys, and the extra ``pkcs12`` is missing.
@@ -130,14 +130,14 @@ class Keys:
 
     @property
     def trust(self) -> Path | None:
-        """The file with the authorities that clients trust. ``None`` = they trust those of the system, or there is no
-        TLS.
+        """The file with the authorities that clients trust. ``None`` means that they trust those of the system, or
+        there is no TLS.
         """
         return None if self.store is None else _absolute(self.store.trust)
 
     @property
     def client(self) -> Path | None:
-        """The file with a certificate and a key for clients; ``None`` if there is none."""
+        """The file with a certificate and a key for clients. ``None`` if there is none."""
         return None if self.store is None else _absolute(self.store.client)
 
 

@@ -110,7 +110,8 @@ def by_broker(login: Login, jolokia: str | None, otherwise: str, work: Callable[
         work: does the work. Its result is never ``None``.
 
     Returns:
-        The result of ``work``. ``None`` = the broker did nothing, and the caller does the work in this process.
+        The result of ``work``. ``None`` means that the broker did nothing, and the caller does the work in this
+        process.
 
     Raises:
         JMSException: the login itself is refused, or the work failed.

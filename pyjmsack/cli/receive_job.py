@@ -25,7 +25,7 @@ class ReceiveJob:
         output: takes the messages.
         stop: ends the run.
         show: shows the number so far.
-        transaction: commit after this number of messages; ``None`` = no transactions.
+        transaction: commit after this number of messages. ``None`` means no transactions.
         leave: called with a message that the output cannot keep. The message stays in the queue.
     """
 

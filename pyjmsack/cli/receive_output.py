@@ -79,7 +79,7 @@ def body_text(message: Message) -> str | bytes:
 
 
 def _typed_json(message: Message, *, exact: bool = False) -> str | None:
-    """Return the body of a map, stream or object message in its portable form; ``None`` if there is no such form.
+    """Return the body of a map, stream or object message in its portable form, or ``None`` if there is no such form.
 
     Raises:
         MessageFormatException: there is no such form, and ``exact`` is set.

@@ -47,7 +47,7 @@ _BROWSED = (
     "only, and a queue that does not exist counts as empty."
 )
 _Row = dict[str, Any]
-"""The fields of a :class:`pyjmsack.management.QueueStatus`. ``None`` = the number is not known."""
+"""The fields of a :class:`pyjmsack.management.QueueStatus`. ``None`` means that the number is not known."""
 
 
 @click.command()

@@ -30,7 +30,7 @@ Counter = Callable[[int, str], None]
 
 
 def stdout_console() -> Console:
-    """Return a console for results. If the output is a file, its width is fixed and larger than the default of 80."""
+    """Return a console for results. If the output is a file, the console has a fixed width, which is more than 80."""
     return Console(width=table_width(sys.stdout.isatty()))
 
 

@@ -87,7 +87,7 @@ class Admission:
     Args:
         channel: the connection, whose options and ``consumer_transform`` hook are used.
         info: the consumer.
-        guard: knows the processed messages; ``None`` = nothing is remembered.
+        guard: knows the processed messages. ``None`` means that nothing is remembered.
         transacted: whether the session is transacted.
     """
 

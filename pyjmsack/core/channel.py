@@ -50,8 +50,8 @@ class Channel:
         provider: speaks the protocol.
         info: client id and login.
         transforms: the hooks that replace messages.
-        recorder: records each send, delivery and event; ``None`` = there is no ledger.
-        traces: makes spans of sends and deliveries; ``None`` = there are no spans.
+        recorder: records each send, delivery and event. ``None`` means that there is no ledger.
+        traces: makes spans of sends and deliveries. ``None`` means that there are no spans.
     """
 
     __slots__ = (
@@ -100,7 +100,7 @@ class Channel:
         self.metadata: ConnectionMetadata | None = None
         self.failure: BaseException | None = None
         self.lost_generation = 0
-        """Number of the last connection that was lost and restored. Its messages are delivered again (S95)."""
+        """The number of the last connection that was lost and restored. Its messages are delivered again (S95)."""
         self.message_id_prefix = f"{self.options.connection_id_prefix}{uuid.uuid4()}"
         self._ids = itertools.count(1)
 

@@ -41,8 +41,8 @@ class Connection:
         info: client id and login.
         face: makes the object that serves a session in this face.
         transformer: an object with hooks that replace messages (S192).
-        ledger: records each send, delivery and event; ``None`` = there is no ledger.
-        tracing: makes spans of sends and deliveries; ``None`` = there are no spans.
+        ledger: records each send, delivery and event. ``None`` means that there is no ledger.
+        tracing: makes spans of sends and deliveries. ``None`` means that there are no spans.
 
     Raises:
         TypeError: the transformer has no hook, or a hook that is not a plain function.

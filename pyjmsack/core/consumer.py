@@ -152,7 +152,7 @@ class Consumer:
 
     @property
     def trace(self) -> TracedConsumer | None:
-        """Makes spans; ``None`` = there are no spans."""
+        """Makes spans. ``None`` means that there are no spans."""
         return self.taking.trace
 
     @property

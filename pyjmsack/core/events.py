@@ -38,7 +38,7 @@ class Events:
 
     Args:
         runtime: makes the dispatcher when the first event happens.
-        recorder: records each event for the ledger; ``None`` = no ledger.
+        recorder: records each event for the ledger. ``None`` means no ledger.
     """
 
     def __init__(self, runtime: Runtime, recorder: Recorder | None) -> None:
@@ -126,7 +126,7 @@ class RemoteClose:
         self._untold = [event]
         self._object: object = None
         self.error: BaseException | None = None
-        """The error with which the broker closed the object; ``None`` if it did not."""
+        """The error with which the broker closed the object. ``None`` if it did not."""
 
     def given(self, to_caller: object) -> None:
         """Remember the public object, which the caller has now. Called on any thread."""

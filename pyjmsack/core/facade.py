@@ -232,8 +232,8 @@ class SessionFacade(StrictNames):
 
         Args:
             data: bytes; or a ``pathlib.Path``, whose file is read again for each send; or an open binary file, which is
-                read from its position to its end; or an iterable of bytes, which is read once. ``None`` = an empty body
-                to write to. A ``str`` is no path here, because a text that a stranger wrote must not name a file.
+                read from its position to its end; or an iterable of bytes, which is read once. ``None`` means an empty
+                body to write to. A ``str`` is no path here, because a text that a stranger wrote must not name a file.
             length: the number of bytes of the whole body. It must be given for an iterable, and for a file that cannot
                 seek.
 
@@ -251,7 +251,7 @@ class SessionFacade(StrictNames):
         """Return a message with names and typed values (S172).
 
         Args:
-            items: the first entries. ``None`` = no entries yet.
+            items: the first entries. ``None`` means no entries yet.
 
         Raises:
             MessageFormatException: a name is empty, or a value has no type of JMS.
@@ -263,7 +263,7 @@ class SessionFacade(StrictNames):
         """Return a message with typed values in their order (S174).
 
         Args:
-            items: the first values. ``None`` = no values yet.
+            items: the first values. ``None`` means no values yet.
 
         Raises:
             MessageFormatException: a value has no type of JMS.
@@ -277,7 +277,7 @@ class SessionFacade(StrictNames):
         Args:
             obj: the body. Without a content type it is made of ``None``, ``bool``, numbers, text, bytes, lists and
                 dicts.
-            content_type: the name under which a codec was registered, such as ``application/json``. ``None`` = no
+            content_type: the name under which a codec was registered, such as ``application/json``. ``None`` means no
                 codec.
 
         Raises:
@@ -316,7 +316,7 @@ class ProducerFacade(StrictNames):
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """Whether the broker keeps messages over a restart: persistent unless set otherwise (S152)."""
+        """Whether the broker keeps messages over a restart. The default is that it does (S152)."""
         return self._core.defaults.delivery_mode
 
     @delivery_mode.setter
@@ -325,7 +325,7 @@ class ProducerFacade(StrictNames):
 
     @property
     def priority(self) -> int:
-        """The priority of messages, 0 to 9; 4 unless set otherwise (S152)."""
+        """The priority of messages, from 0 to 9. The default is 4 (S152)."""
         return self._core.defaults.priority
 
     @priority.setter
@@ -425,7 +425,7 @@ class ConsumerFacade(StrictNames):
 
     @property
     def selector(self) -> str | None:
-        """The selector of this consumer; ``None`` if the consumer takes every message."""
+        """The selector of this consumer. ``None`` if the consumer takes every message."""
         return self._core.info.selector
 
     @property

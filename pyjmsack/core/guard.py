@@ -169,7 +169,7 @@ class Memory:
     """What one session knows of the messages that it processed or handed out (S105).
 
     Args:
-        store: the processed messages; ``None`` = nothing is remembered.
+        store: the processed messages. ``None`` means that nothing is remembered.
     """
 
     __slots__ = ("file", "handed_out", "store")
@@ -194,7 +194,7 @@ class Memory:
             self.store.close()
 
     def guard(self, info: ConsumerInfo, client_id: str, *, transacted: bool) -> DuplicateGuard | None:
-        """Return the guard of a consumer; ``None`` if the consumer needs no guard.
+        """Return the guard of a consumer, or ``None`` if the consumer needs no guard.
 
         A browser has a guard as well. After a failover the browser starts at the head of the queue again, and skips the
         messages that it has shown.
@@ -228,7 +228,7 @@ class DuplicateGuard:
     ) -> None:
         self._store = store
         self.file = store if isinstance(store, FileStore) else None
-        """The file to which a processed message is written before it is acknowledged; ``None`` = no file."""
+        """The file to which a processed message is written before it is acknowledged. ``None`` means no file."""
         self._handed_out = handed_out
         self._transacted = transacted
         self.alert = self.file is not None

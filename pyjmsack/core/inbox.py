@@ -90,10 +90,10 @@ class Delays:
 
     Args:
         policy: the lengths of the waits (S115).
-        blocking: whether later messages wait behind a delayed message, so that the order is kept; if false, they
-            overtake it (S116).
+        blocking: whether later messages wait behind a delayed message, so that the order is kept. If this is
+            false, later messages overtake the delayed message (S116).
         inbox: the inbox of the consumer. A message goes back to its head after the wait.
-        call_later: ``call_later(seconds, callback)``, on the loop.
+        call_later: ``call_later(seconds, callback)`` calls ``callback`` on the loop after this time.
         due: called on the loop when a wait is over.
     """
 
@@ -172,7 +172,7 @@ class Inbox:
 
     Args:
         messages: the container, in the order in which the messages are handed out.
-        delays: keeps redelivered messages back; ``None`` = no message is delayed.
+        delays: keeps redelivered messages back. ``None`` means that no message is delayed.
         guard: the guard of the consumer. If it has a file, the file is asked about each message.
         runtime: brings the answers of the guard's file to the loop, and computes the identities of large messages on
             another thread.

@@ -95,7 +95,7 @@ class Call(NamedTuple):
     message: Message
     workers: Workers | None = None
     worker: Dispatcher | None = None
-    """The dispatcher that runs the listener. ``None`` = the session's own dispatcher runs it at once."""
+    """The dispatcher that runs the listener. ``None`` means that the session's own dispatcher runs it at once."""
 
 
 class Dispatchers:
@@ -184,7 +184,7 @@ class Listening:
         unsettled: the messages that the listener has not acknowledged.
         dispatchers: the dispatchers of the session.
         feed: gives messages to the listener in the way of this face. A dispatcher calls this function.
-        trace: makes spans; ``None`` = there are no spans.
+        trace: makes spans. ``None`` means that there are no spans.
         allow_pull: whether a listener may be set with prefetch 0, so that the client asks for each message (S9).
     """
 
@@ -330,7 +330,7 @@ class Listening:
             self.schedule()
 
     def process(self, message: Message) -> Processed | None:
-        """Begin the span of a listener that gets this message; ``None`` if there are no spans."""
+        """Begin the span of a listener that gets this message. ``None`` if there are no spans."""
         return None if self._trace is None else self._trace.process(message)
 
     def end(self, message: Message, error: BaseException | None) -> bool:

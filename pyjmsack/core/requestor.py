@@ -205,8 +205,8 @@ class Requestor:
         self._drop(request)
 
     def _reply(self, request: Request, deadline: Deadline) -> Message | None:
-        """Return the first reply that can be handed out, and acknowledge it; ``None`` if there is none yet. Runs in the
-        caller's thread or task.
+        """Acknowledge and return the first reply that can be handed out. Return ``None`` if there is no such reply yet.
+        This runs in the caller's thread or task.
 
         Raises:
             RequestTimedOutException: the time is over, and all replies so far were refused.

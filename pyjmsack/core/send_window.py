@@ -96,7 +96,7 @@ class SendWindow:
         own = None if info.destination is None else parse_destination_options(info.destination).window_size
         self._byte_limit = channel.options.producer_window_size if own is None else own or None
         """``producer.windowSize`` of the destination, or ``jms.producerWindowSize`` if the destination has none;
-        ``None`` = no limit."""
+        ``None`` means no limit."""
         self._rooms: list[Completion[None]] = []
         """The callers that wait for room in the window; in asyncio any number of tasks."""
         self._answered: list[Completion[None]] = []

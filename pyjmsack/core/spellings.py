@@ -84,7 +84,7 @@ def check_storable(what: str, name: str, metadata: ConnectionMetadata | None) ->
     Args:
         what: the kind of the name, for the error text.
         name: the name.
-        metadata: describes the broker; ``None`` = nothing is known of the broker.
+        metadata: describes the broker. ``None`` means that nothing is known of the broker.
 
     Raises:
         InvalidDestinationException: the name is too long.

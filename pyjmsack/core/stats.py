@@ -58,26 +58,29 @@ def warn_of_milliseconds(what: str, value: int) -> None:
 
 @dataclass(frozen=True)
 class ConsumerStats:
-    """Counts of messages of one consumer, since it was created unless said otherwise (S57)."""
+    """The numbers of messages of one consumer (S57). A number counts from the creation of the consumer, except
+    ``buffered`` and ``unacknowledged``, which are the present numbers."""
 
     buffered: int
-    """Prefetched and not yet handed out, now."""
+    """The messages that are prefetched now and not yet handed out."""
     delivered: int
-    """Handed to the caller, redeliveries included."""
+    """The messages that were handed out. A redelivery counts again."""
     unacknowledged: int
-    """Handed out and not acknowledged yet, now."""
+    """The messages that the caller holds now and that are not acknowledged yet."""
     acknowledged: int
-    """Acknowledged by the caller, or automatically. In a transaction, messages count before the commit."""
+    """The messages that the caller acknowledged, or that were acknowledged automatically. In a transaction, messages
+    count before the commit."""
     redelivered: int
-    """Handed out with a redelivery count above 0."""
+    """The messages that were handed out with a redelivery count above 0."""
     duplicates_skipped: int
-    """Acknowledged without being handed out, because they were processed before (S105)."""
+    """The messages that were acknowledged and not handed out, because they were processed before (S105)."""
     expired: int
-    """Not handed out, because their time to live was over. The broker expires them or makes them dead letters (S156,
-    S190)."""
+    """The messages that were not handed out, because their time to live was over. The broker expires these messages or
+    makes them dead letters (S156, S190)."""
     poisoned: int
-    """Messages that this consumer gave up: they were delivered too often, could not be decoded, or were rejected. The
-    broker dead-letters or drops them, or delivers them to other consumers (S111, S118, S166, S190)."""
+    """The messages that this consumer gave up, because they were delivered too often, could not be decoded, or were
+    rejected. The broker makes these messages dead letters, drops them, or delivers them to other consumers (S111, S118,
+    S166, S190)."""
     stale: int
     """Acknowledged too late. No acknowledgement was sent, because the connection that delivered them was lost (S95)."""
 

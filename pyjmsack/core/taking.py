@@ -49,7 +49,7 @@ class Taking:
         unsettled: the messages that the caller has not acknowledged.
         listening: the listener, which may still be at work on a message that comes again.
         counts: the statistics of the consumer.
-        trace: makes spans; ``None`` = there are no spans.
+        trace: makes spans. ``None`` means that there are no spans.
         finish: called after :meth:`stop`, when nothing is on its way to the caller.
     """
 
@@ -114,7 +114,7 @@ class Taking:
         """Whether the last :meth:`take` ended because it refused many messages. The next message may be good."""
         self.passing = 0
         """The number of the thread that may have a message on its way from the inbox to the caller, without an outcome
-        yet; 0 = no thread."""
+        yet; 0 means no thread."""
         self._at_work = False
         """Whether the next message waits, because a listener still processes an earlier delivery of it, from a lost
         connection."""
@@ -154,8 +154,8 @@ class Taking:
         no such message (S22, S156, S111, S166).
 
         Args:
-            refusals: after so many refused messages, return ``None`` although more messages may be there; ``None`` = no
-                limit.
+            refusals: after so many refused messages, return ``None`` although more messages may be there. ``None``
+                means no limit.
         """
         inbound: Inbound | None = None
         self.cut = False
@@ -294,7 +294,7 @@ class Taking:
         """Take a message for ``receive()``. In the automatic modes it is acknowledged before it is handed out (S16).
 
         Args:
-            body_type: the type that the body must have; ``None`` = any type.
+            body_type: the type that the body must have. ``None`` means any type.
             since: when the caller began to wait, in nanoseconds since 1970, for the span of ``receive()``.
 
         Raises:

@@ -49,7 +49,7 @@ ACK_TYPES = {
 
 
 def ack_threshold(mode: AckMode, destination: Destination, prefetch: int, optimize: bool) -> int:
-    """Return how many automatically acknowledged messages make a batch; 1 = each is acknowledged at once.
+    """Return how many automatically acknowledged messages make a batch; 1 means that each is acknowledged at once.
 
     Args:
         mode: the acknowledge mode of the session.
@@ -82,7 +82,7 @@ class AckBatch:
         settle: accepts several messages together.
         call_later: ``call_later(seconds, callback)``, on the loop.
         size: messages that make a batch.
-        timeout: seconds that a message may wait here (S41, S44); ``None`` = until the batch is full or flushed.
+        timeout: seconds that a message may wait here (S41, S44). ``None`` means until the batch is full or flushed.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class AckWindow:
 
     Args:
         prefetch: the prefetch of the consumer, in messages. With 0 there is neither a limit nor a warning.
-        share: ``jms.ackWindow``, in multiples of the prefetch; ``None`` = no limit.
+        share: ``jms.ackWindow``, in multiples of the prefetch. ``None`` means no limit.
     """
 
     def __init__(self, prefetch: int, share: float | None) -> None:
         self.limit = None if share is None or not prefetch else max(1, ceil(share * prefetch))
-        """How many messages the caller may hold; ``None`` = any number."""
+        """How many messages the caller may hold. ``None`` means any number."""
         self._warn_above = ceil(WARNING_SHARE * prefetch) if prefetch else None
         self._prefetch = prefetch
 
@@ -172,11 +172,11 @@ class Unsettled:
         session: the state of the session that its members may read.
         info: the consumer.
         buffered: the messages in the inbox.
-        guard: remembers processed messages; ``None`` = nothing is remembered.
+        guard: remembers processed messages. ``None`` means that nothing is remembered.
         counts: the counters of the consumer.
         acknowledger: carries out ``message.acknowledge()`` in this face.
         released: called when the caller holds fewer messages than before.
-        trace: makes spans; ``None`` = there are no spans.
+        trace: makes spans. ``None`` means that there are no spans.
 
     Raises:
         IllegalStateException: the options contradict each other (S10).

@@ -32,7 +32,8 @@ __all__ = ["AsyncioConnector"]
 log = logging.getLogger("pyjmsack.io")
 
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-"""The socket option that makes TCP acknowledge bytes at once. Only Linux has it; ``None`` = the system has none."""
+"""The socket option that makes TCP acknowledge bytes at once. Only Linux has it. ``None`` means that the system has
+none."""
 WRITE_SIZE = 1 << 20
 """The number of bytes that are gathered for one write, because a system call takes longer than copying the pieces."""
 
@@ -64,7 +65,8 @@ class Driver(asyncio.BufferedProtocol):
     All methods run on the loop.
 
     Args:
-        history: the known facts about the brokers; ``None`` = do not ask a silent port which protocol it speaks.
+        history: the known facts about the brokers. ``None`` means that a silent port is not asked which protocol it
+            speaks.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Driver(asyncio.BufferedProtocol):
         self.encrypted = endpoint.tls
         self._endpoint = endpoint
         self._expected = _expected(endpoint)
-        """The protocol that the first bytes must have; ``None`` if they were right, or if any protocol is allowed."""
+        """The protocol that the first bytes must have. ``None`` if they were right, or if any protocol is allowed."""
         self._history = history
         self._inquiry: Inquiry | None = None
         """The inquiry that asks the port for its protocol, while a plain stream waits for its first byte."""
@@ -260,9 +262,9 @@ class AsyncioConnector:
 
     Args:
         url: the URL, whose transport options are used.
-        ssl_context: the TLS context of the application; ``None`` = make one from the options.
+        ssl_context: the TLS context of the application. ``None`` makes one from the options.
         sibling: another connector of the same JMS connection. Both share what the connection knows about its brokers,
-            and its helper threads. ``None`` = this is the first connector.
+            and its helper threads. ``None`` means that this is the first connector.
     """
 
     def __init__(

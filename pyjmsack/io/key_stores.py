@@ -35,7 +35,7 @@ class Store:
         kind: "keyStore" or "trustStore", as in ``transport.keyStoreLocation``.
         path: the path of the file.
         password: the password of the private key of a PEM file, or of a whole PKCS12 file.
-        type: PEM or PKCS12; ``None`` = the content of the file decides.
+        type: PEM or PKCS12. ``None`` means that the content of the file decides.
     """
 
     kind: str

@@ -36,7 +36,7 @@ class Names:
         self._running = _running.setdefault(loop, {})
 
     async def look_up(self, host: str | None, port: int) -> list[Address]:
-        """Return the addresses of a host; ``None`` = the addresses to which a socket is bound for any interface.
+        """Return the addresses of a host. ``None`` means the addresses to which a socket is bound for any interface.
 
         Raises:
             OSError: the name is unknown, or the name server does not answer.

@@ -47,7 +47,7 @@ def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | No
 
 
 def _stores(transport: TransportOptions) -> tuple[Store | None, Store | None]:
-    """Return the trust store and the key store that the options name; ``None`` for a store that is not given."""
+    """Return the trust store and the key store that the options name, or ``None`` for a store that is not given."""
     trust = _store(
         "trustStore",
         transport.trust_store_location,

@@ -109,7 +109,7 @@ class Channel(virtual.Channel):
         """Declare a queue. The broker makes the queue at its first message or consumer.
 
         Args:
-            queue: the name; ``None`` or empty = a new name.
+            queue: the name; ``None`` or empty means a new name.
             passive: whether to count the messages instead of declaring the queue.
             kwargs: ``exclusive`` or ``auto_delete`` make a queue that ends with its last consumer. All other arguments
                 are ignored.
@@ -140,7 +140,8 @@ class Channel(virtual.Channel):
 
         Args:
             queue: the name of the queue.
-            exchange: the name of an exchange that was declared on this connection; ``None`` or empty = ``amq.direct``.
+            exchange: the name of an exchange that was declared on this connection; ``None`` or empty means
+                ``amq.direct``.
             routing_key: which messages of the exchange the queue gets. A topic exchange allows ``*`` and ``#``.
             arguments: kept for kombu; the broker does not get them.
             kwargs: ignored.
@@ -168,7 +169,7 @@ class Channel(virtual.Channel):
 
         Args:
             queue: the name of the queue.
-            exchange: the name of the exchange; ``None`` or empty = ``amq.direct``.
+            exchange: the name of the exchange; ``None`` or empty means ``amq.direct``.
             routing_key: the routing key of the binding.
             arguments, kwargs: ignored.
 
@@ -189,7 +190,7 @@ class Channel(virtual.Channel):
             kwargs: ignored.
 
         Returns:
-            The number of messages that were removed; ``None`` if the queue stays.
+            The number of messages that were removed. ``None`` if the queue stays.
 
         Raises:
             ConnectionLostException: the channel or the connection is closed.
@@ -256,7 +257,7 @@ class Channel(virtual.Channel):
 
         Args:
             message: headers, properties and body, as kombu prepared them.
-            exchange: the name of an exchange that was declared on this connection; empty = the queue that
+            exchange: the name of an exchange that was declared on this connection; empty means the queue that
                 ``routing_key`` names.
             routing_key: chooses the queues.
             kwargs: ignored.

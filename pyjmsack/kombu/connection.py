@@ -60,7 +60,7 @@ class Connection:
         self.channels: list[Any] = []
         self._used_channel_ids = array("H")
         self.error: BaseException | None = None
-        """The error that ended the connection; ``None`` = the connection works."""
+        """The error that ended the connection. ``None`` means that the connection works."""
         self.closed = False
         self._ready: deque[Delivery] = deque()
         self._requeued: OrderedDict[int, None] = OrderedDict()

@@ -44,7 +44,7 @@ class QoS:
 
     @property
     def prefetch_count(self) -> int:
-        """The most messages that may be unacknowledged; 0 = no limit."""
+        """The most messages that may be unacknowledged; 0 means no limit."""
         return self.window.limit
 
     @prefetch_count.setter
@@ -56,7 +56,7 @@ class QoS:
         return not self.window.limit or self.window.held < self.window.limit
 
     def can_consume_max_estimate(self) -> int | None:
-        """Return how many more messages there is room for; ``None`` = any number."""
+        """Return how many more messages there is room for. ``None`` means any number."""
         return max(self.window.limit - self.window.held, 0) if self.window.limit else None
 
     def append(self, message: Any, delivery_tag: str, delivery: Delivery | None = None) -> None:

@@ -37,7 +37,7 @@ class Delivery:
         queue: the queue of kombu.
         message: the message of JMS.
         window: the window in which the message takes a place.
-        feed: the consumer of kombu that gets the message; ``None`` = a program asked for this one message.
+        feed: the consumer of kombu that gets the message. ``None`` means that a program asked for this one message.
     """
 
     __slots__ = ("feed", "message", "queue", "window")
@@ -101,9 +101,9 @@ class Source:
     Args:
         open_consumer: opens a consumer with a prefetch.
         wanted: returns whether the queue takes a message from this source. It does not take a message that is for
-            another queue, or that it takes from another source. ``None`` = the queue takes every message.
+            another queue, or that it takes from another source. ``None`` means that the queue takes every message.
         consumer: a consumer that stays open as long as the queue exists, because its subscription ends with it.
-            ``None`` = there is no such consumer.
+            ``None`` means that there is no such consumer.
         single: whether the source may have one consumer only.
     """
 

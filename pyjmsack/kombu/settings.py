@@ -30,7 +30,8 @@ _DEFAULTS: Final = {
 """Options that the transport sets if the URL does not set them. With them no call waits for a broker for ever, and the
 client hands out messages by priority. Each send waits for the broker, because a program may end right after it sent a
 task, and Celery then closes no connection. A worker asks for one task at a time, because after a kill of a worker
-Artemis could otherwise mix up the messages of other workers (docs/failover.md). ``None`` = kombu's connect timeout."""
+Artemis could otherwise mix up the messages of other workers (docs/failover.md). ``None`` means kombu's connect
+timeout."""
 _RECONNECTING: Final = ("failover.maxReconnectAttempts", "failover.startupMaxReconnectAttempts")
 
 

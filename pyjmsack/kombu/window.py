@@ -25,7 +25,7 @@ class Window:
     too, before it arrives.
 
     Args:
-        limit: the prefetch count; 0 = no limit.
+        limit: the prefetch count; 0 means no limit.
     """
 
     def __init__(self, limit: int = 0) -> None:

@@ -41,7 +41,7 @@ class Manager:
     not blocked.
 
     Args:
-        factory: makes the connection; not used with ``jolokia``.
+        factory: makes the connection. It is not used if ``jolokia`` is given.
         jolokia: URL of Jolokia, for ActiveMQ Classic.
         timeout: seconds to wait for each answer.
 
@@ -151,7 +151,7 @@ class Manager:
         """Return the consumers of one queue, or of all queues.
 
         Args:
-            queue: the name of the queue; ``None`` = all. A queue that does not exist has no consumers.
+            queue: the name of the queue. ``None`` means all. A queue that does not exist has no consumers.
         """
         return await self._run(self._verbs.consumers(queue))
 
@@ -198,7 +198,7 @@ class Manager:
             source: the name of the queue to take messages from.
             target: the name of the queue to put them into. It must exist.
             selector: moves only messages that fulfil this condition; ``None`` moves all.
-            limit: the most messages to move; ``None`` = no limit.
+            limit: the most messages to move. ``None`` means no limit.
 
         Returns:
             The number of messages that were moved.

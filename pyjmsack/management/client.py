@@ -33,7 +33,7 @@ class Manager:
     if the broker is gone.
 
     Args:
-        factory: makes the connection; not used with ``jolokia``.
+        factory: makes the connection. It is not used if ``jolokia`` is given.
         jolokia: URL of Jolokia, for ActiveMQ Classic: ``http://NAME:PASSWORD@HOST:8161/api/jolokia``. ``None`` = ask by
             messages.
         timeout: seconds to wait for each answer.
@@ -132,7 +132,7 @@ class Manager:
         """Return the consumers of one queue, or of all queues.
 
         Args:
-            queue: the name of the queue; ``None`` = all. A queue that does not exist has no consumers.
+            queue: the name of the queue. ``None`` means all. A queue that does not exist has no consumers.
         """
         return self._run(self._verbs.consumers(queue))
 
@@ -179,7 +179,7 @@ class Manager:
             source: the name of the queue to take messages from.
             target: the name of the queue to put them into. It must exist.
             selector: moves only messages that fulfil this condition; ``None`` moves all.
-            limit: the most messages to move; ``None`` = no limit.
+            limit: the most messages to move. ``None`` means no limit.
 
         Returns:
             The number of messages that were moved.

@@ -1,4 +1,4 @@
-"""Properties of a message: a mapping with the rules of JMS, and the typed getters and setters of JMS."""
+"""The properties of a message, as a mapping with the rules of JMS, and with the typed getters and setters of JMS."""
 
 from __future__ import annotations
 

@@ -199,7 +199,8 @@ def _kind(value: Any) -> str:
 
 
 def _portable(value: Any) -> str | None:
-    """Return a value of a type that JMS does not have as JSON. ``None`` = JMS has its type, or it has no such form."""
+    """Return a value of a type that JMS does not have as JSON. ``None`` means that JMS has its type, or it has no such
+    form."""
     if _is_text(value) or isinstance(value, bool | int | float):
         return None
     try:

@@ -124,7 +124,7 @@ class Options:
         """Return an open connection. The secrets are read here, on the host that needs them.
 
         Args:
-            credit: the prefetch; ``None`` = the value of the option ``credit``.
+            credit: the prefetch. ``None`` means the value of the option ``credit``.
 
         Raises:
             OptionError: the variable or the file that ``credentialRef`` names is not on this host.

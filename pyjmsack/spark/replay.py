@@ -49,7 +49,7 @@ def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **opt
     Args:
         letters: rows of :func:`dead_letters`, which may be changed or filtered.
         attempt: another number sends the same letters once more.
-        to: the queue for all letters; ``None`` = each goes to its own queue.
+        to: the queue for all letters. ``None`` means that each goes to its own queue.
         options: options of a write: ``url``, and the login.
 
     Raises:

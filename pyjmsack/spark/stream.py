@@ -33,7 +33,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._initial: dict[str, Any] | None = None
         self._retired = False
         self._target: int | None = None
-        """How many messages a run with the trigger AvailableNow still has to take; ``None`` for other triggers."""
+        """How many messages a run with the trigger AvailableNow still has to take. ``None`` for other triggers."""
         self._counted: int | None = None
         """The last pull whose messages were subtracted from ``_target``."""
         self._in_vain = 0

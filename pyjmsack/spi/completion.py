@@ -60,7 +60,7 @@ class Completion(Generic[T]):
 
     @property
     def error(self) -> BaseException | None:
-        """The error of the request; ``None`` if the request succeeded or has no result yet."""
+        """The error of the request. ``None`` if the request succeeded or has no result yet."""
         return self._error
 
     def result(self) -> T:

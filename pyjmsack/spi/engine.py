@@ -38,8 +38,8 @@ class Engine(Protocol):
         """Handle the end of the stream.
 
         Args:
-            error: ``None`` = the peer closed the stream in an orderly way. The user gets a JMS exception unchanged. Any
-                other error becomes the cause of a :class:`ConnectionLostException`.
+            error: ``None`` means that the peer closed the stream in an orderly way. The user gets a JMS exception
+                unchanged. Any other error becomes the cause of a :class:`ConnectionLostException`.
         """
         ...
 
@@ -123,7 +123,7 @@ class Spool(Protocol):
 
     @property
     def error(self) -> JMSException | None:
-        """The error that made writing fail; ``None`` if bytes can still be written."""
+        """The error that made writing fail. ``None`` if bytes can still be written."""
         ...
 
     def write(self, data: bytes) -> None:
@@ -178,7 +178,7 @@ class Connector(Protocol):
         """Return a place for a message in a file.
 
         Args:
-            directory: the directory of the file; ``None`` = the directory for temporary files.
+            directory: the directory of the file. ``None`` means the directory for temporary files.
             told: called on the loop with ``Spool.unwritten`` after each write, even if the write failed.
         """
         ...
@@ -188,7 +188,7 @@ def loss(error: Exception | None) -> JMSException:
     """Return the error of a connection whose stream ended.
 
     Args:
-        error: the error of the stream; ``None`` = the peer closed the stream in an orderly way.
+        error: the error of the stream. ``None`` means that the peer closed the stream in an orderly way.
     """
     if isinstance(error, JMSException):
         return error

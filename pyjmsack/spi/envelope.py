@@ -66,7 +66,7 @@ class StreamedPayload:
 Payload: TypeAlias = "bytes | StreamedPayload"
 Encoder = Callable[[Message, int], Payload]
 """A function ``encoder(message, ttl_ms) -> payload`` that runs on the caller's thread. ``ttl_ms`` is the time to live
-in milliseconds; 0 = no limit."""
+in milliseconds; 0 means no limit."""
 
 generations: Iterator[int] = count(1)
 """The numbers for the connections of this process. Each new connection to a broker takes the next one (S96)."""

@@ -66,7 +66,7 @@ def create_ledger(path: str | os.PathLike[str]) -> Ledger:
 
 
 def create_tracing(option: str) -> tracing.Tracing | None:
-    """Return the tracing of a new connection; ``None`` if the connection has none.
+    """Return the tracing of a new connection, or ``None`` if the connection has none.
 
     Args:
         option: the value of ``jms.tracing``. With ``opentelemetry``, the connection has a tracing even if no factory is

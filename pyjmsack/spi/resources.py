@@ -126,7 +126,7 @@ class ConsumerInfo:
     """``consumer.retroactive``: the consumer first gets older messages, which the recovery policy of the topic kept."""
     pending_limit: int = 0
     """``consumer.maximumPendingMessageLimit``: the number of messages beyond the prefetch that the broker keeps before
-    it drops the oldest; 0 = the broker decides."""
+    it drops the oldest; 0 means that the broker decides."""
     expected_message_size: int = 4096
     """``consumer.expectedMessageSize``: the expected size of a message in bytes. It is used if the broker counts its
     window in bytes (S52)."""

@@ -116,7 +116,7 @@ _REALS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 
 def types_line(properties: dict[str, Any]) -> str | None:
-    """Return the value of the header ``TYPES``; ``None`` if all properties are strings."""
+    """Return the value of the header ``TYPES``, or ``None`` if all properties are strings."""
     kinds = tuple(
         [(name, "null" if value is None else kind_of(value)) for name, value in properties.items()
          if type(value) is not str]

@@ -26,8 +26,8 @@ class Operation(Protocol):
         """End the operation.
 
         Args:
-            error: the error with which the operation failed; ``None`` = it succeeded.
-            at: the time of the end in nanoseconds since 1970; ``None`` = now.
+            error: the error with which the operation failed. ``None`` means that it succeeded.
+            at: the time of the end in nanoseconds since 1970. ``None`` means now.
         """
         ...
 
@@ -50,9 +50,11 @@ class Sent(NamedTuple):
     """The result of :meth:`Tracing.send`: the operation of a send, and the properties to send."""
 
     operation: Operation | None
-    """The operation, which the core ends when the broker has answered; ``None`` = no report of the answer is needed."""
+    """The operation, which the core ends when the broker has answered. ``None`` means that no report of the answer is
+    needed."""
     properties: dict[str, Any] | None
-    """The properties of the message together with the context of the span; ``None`` = the message keeps its own."""
+    """The properties of the message together with the context of the span. ``None`` means that the message keeps its
+    own."""
 
 
 class ConsumerTracing(Protocol):
@@ -63,7 +65,7 @@ class ConsumerTracing(Protocol):
 
         Args:
             message: the message, which is not acknowledged yet.
-            since: when the call began, in nanoseconds since 1970; ``None`` = the call did not wait.
+            since: when the call began, in nanoseconds since 1970. ``None`` means that the call did not wait.
             accepts: whether the session acknowledges the message now.
         """
         ...
@@ -120,10 +122,10 @@ _installed: list[Factory] = []
 
 
 def install(factory: Factory | None) -> None:
-    """Let ``factory`` make the tracing of each new connection; ``None`` = new connections have no tracing."""
+    """Let ``factory`` make the tracing of each new connection. ``None`` means that new connections have no tracing."""
     _installed[:] = [] if factory is None else [factory]
 
 
 def create() -> Tracing | None:
-    """Return the tracing of a new connection; ``None`` if no factory is installed."""
+    """Return the tracing of a new connection, or ``None`` if no factory is installed."""
     return _installed[0]() if _installed else None

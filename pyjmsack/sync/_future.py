@@ -76,7 +76,7 @@ class SendFuture(Future[None]):
         """Wait for the broker's answer.
 
         Args:
-            timeout: seconds; ``None`` = no limit.
+            timeout: seconds. ``None`` means no limit.
 
         Raises:
             JMSException: the error that ``send`` would have raised.

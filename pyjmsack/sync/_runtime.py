@@ -77,7 +77,8 @@ class SyncRuntime:
         self._closed = False
         self._closing = threading.RLock()
         self._leavings: deque[Callable[[], None]] = deque([thread.release])
-        """What gives the loop thread back; empty when that was done, so that it is done once."""
+        """The function that gives the loop thread back. The queue is empty after the call, so that a second call is not
+        possible."""
         self.keeper = Keeper() if keeps_process else None
         _open.add(self)
 
@@ -91,7 +92,7 @@ class SyncRuntime:
             self._hand_over()
 
     submit_from_thread = submit
-    """Any thread may submit."""
+    """Queue a command for the loop. Any thread may call this, as it may call :meth:`submit`."""
 
     def submit_lazily(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Queue a command that nobody waits for yet. The first such command wakes the loop. Later ones gather for

@@ -129,7 +129,7 @@ class Connection(ConnectionFacade):
 
     @property
     def client_id(self) -> str | None:
-        """The client id that was given or set; ``None`` for a generated one. The client id can be set once, before the
+        """The client id that was given or set. ``None`` for a generated one. The client id can be set once, before the
         connection is used (S122). Then the connection is opened again, because a client sends its id only when it opens
         a connection.
 
@@ -165,8 +165,8 @@ class Connection(ConnectionFacade):
 
         Args:
             ack_mode: an :class:`AckMode` or its number.
-            transacted: ``True`` makes a transacted session, whatever ``ack_mode`` is. ``None`` = as ``ack_mode`` says.
-                ``False`` with ``AckMode.SESSION_TRANSACTED`` is an error.
+            transacted: ``True`` makes a transacted session, whatever ``ack_mode`` is. ``None`` leaves the choice to
+                ``ack_mode``. ``False`` with ``AckMode.SESSION_TRANSACTED`` is an error.
 
         Raises:
             TypeError: ``ack_mode`` is a ``bool``, as in the Java call.

@@ -109,7 +109,7 @@ class MessageConsumer(ConsumerFacade):
         ``receive`` hands these messages out until ``receive`` returns ``None``. A consumer with a listener drops them.
 
         Args:
-            timeout: seconds or a ``timedelta`` to wait for the running listener; ``None`` = as long as it takes.
+            timeout: seconds or a ``timedelta`` to wait for the running listener. ``None`` waits as long as it takes.
 
         Returns:
             False if the running listener did not finish in time. Its message gets an outcome when the listener ends.

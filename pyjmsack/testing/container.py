@@ -32,8 +32,8 @@ class ContainerBroker:
     :class:`pyjmsack.broker.BrokerError` if it cannot do its work.
 
     Args:
-        image: the name of an image that serves AMQP on port 5672 and STOMP on 61613, as those that ``containers/build``
-            makes.
+        image: the name of an image that serves AMQP on port 5672 and STOMP on port 61613, such as an image that
+            ``containers/build`` makes.
         environment: variables for the container.
         volumes: for each directory of this machine, the path at which the container sees it, read-only.
         ports: for each further port of the container, the port of 127.0.0.1 that leads to it.
@@ -113,7 +113,7 @@ class ContainerBroker:
             self._finalizer = self._container = None
 
     def kill(self) -> None:
-        """End the broker as a crash would (SIGKILL), and return when it is dead. Its data stay for a restart."""
+        """End the broker like a crash (SIGKILL), and return when the broker has ended. Its data stay for a restart."""
         with self._lifecycle, self._engine("killed"):
             if self.running:
                 container = self._known()

@@ -24,7 +24,7 @@ class _Direction:
     def __init__(self) -> None:
         self.lag = 0.0
         self.left: int | None = None
-        """Bytes that still pass before the wire is cut; ``None``: no limit."""
+        """The number of bytes that still pass before the wire is cut. ``None`` means that any number passes."""
         self.open = asyncio.Event()
         self.heal()
 

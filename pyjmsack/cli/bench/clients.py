@@ -135,7 +135,7 @@ class Receiver(Client):
 
 
 def _next(consumer: MessageConsumer, turns: Turns, *, patient: bool) -> Message | None:
-    """Return the next message; ``None`` if the run ends, or if the queue is empty and ``patient`` is false."""
+    """Return the next message, or ``None`` if the run ends, or if the queue is empty and ``patient`` is false."""
     while not turns.time_over:
         message = consumer.receive(_SLICE)
         if message is None and not patient:

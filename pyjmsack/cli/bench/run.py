@@ -29,12 +29,12 @@ class Result:
     times: Histogram = field(default_factory=Histogram)
     done: int = 0
     bytes: int = 0
-    """Of the bodies."""
+    """The number of bytes in the bodies."""
     unanswered: int = 0
     """The messages that the broker did not confirm, so that nobody knows whether it has them."""
     seconds: float = 0.0
     error: BaseException | None = None
-    """The first error, which ended the run; ``None`` = there was no error."""
+    """The first error, which ended the run. ``None`` means that there was no error."""
     stopped: bool = False
     """Whether a signal ended the run."""
     connected: bool = True

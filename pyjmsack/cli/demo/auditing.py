@@ -23,8 +23,8 @@ class LedgerOfDemo:
     """A context manager: the directory in which the demo's connections write their ledger.
 
     Args:
-        path: where to keep the ledger; ``None`` = in a temporary directory, which is removed at the end.
-        audits: whether to audit the ledger; ``None`` = audit it if this machine can.
+        path: where to keep the ledger. ``None`` means a temporary directory, which is removed at the end.
+        audits: whether to audit the ledger. ``None`` audits it if this machine can.
     """
 
     def __init__(self, path: Path | None, audits: bool | None) -> None:

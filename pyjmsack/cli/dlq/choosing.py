@@ -79,7 +79,7 @@ class Letters:
     absent: bool = False
     """Whether the dead-letter queue does not exist yet, because the broker had no dead letter."""
     checked: Checked | None = None
-    """The result of the check of the queue's name; ``None`` if the user did not give the name."""
+    """The result of the check of the queue's name. ``None`` if the user did not give the name."""
 
     def browse(self, limit: int | None = None) -> Iterator[Message]:
         """Yield the chosen dead letters without taking them."""

@@ -73,7 +73,7 @@ def run_rounds(job: Transfer, rounds: list[Round], login: Login, rate: float | N
         job: moves letters of one selector.
         rounds: the selectors and the limits of the rounds.
         login: how to connect.
-        rate: letters a second; ``None`` = as many as possible.
+        rate: letters a second. ``None`` means as many as possible.
         what: the word for the work in the display, such as ``Retrying``.
         shown: how many of the letters a browser showed before the run. If fewer are moved, a remark says so.
     """

@@ -52,7 +52,7 @@ class Ledger:
         self.confirmed = Numbers()
         self.received = Numbers()
         self.repeated = 0
-        """Numbers that arrived more than once."""
+        """How many numbers arrived more than once."""
         self.unconfirmed = 0
         """Sends that timed out. Each message may have arrived or not."""
         self.rolled_back = self.in_doubt = 0

@@ -20,7 +20,7 @@ class Arrivals:
 
     Args:
         connector: makes the files.
-        directory: the directory of the files; ``None`` = the directory for temporary files.
+        directory: the directory of the files. ``None`` means the directory for temporary files.
         limit: bytes of the largest message that is kept (``jms.maxMessageSize``).
         take: called with each message in its turn; the arguments are the engine's handle of the delivery, the message,
             and whether the broker has settled it.
@@ -41,7 +41,7 @@ class Arrivals:
         self._take = take
         self._written = written
         self._download: Download | None = None
-        """The large message of which a part has arrived; ``None`` if there is none."""
+        """The large message of which a part has arrived. ``None`` if there is none."""
         self._waiting: list[Download | tuple[Any, AmqpInbound, bool]] = []
 
     def __len__(self) -> int:
@@ -55,7 +55,7 @@ class Arrivals:
 
     @property
     def failure(self) -> JMSException | None:
-        """The error with which writing a large message to its file failed; ``None`` if there is none."""
+        """The error with which writing a large message to its file failed. ``None`` if there is none."""
         downloads = [self._download, *self._waiting]
         failures = (download.failure for download in downloads if isinstance(download, Download))
         return next((failure for failure in failures if failure is not None), None)

@@ -42,9 +42,9 @@ def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, conte
 
     Args:
         data: the message.
-        code: the descriptor of the body sections; 0 = there is no body section.
+        code: the descriptor of the body sections; 0 means that there is no body section.
         spans: the positions of the body sections in the message.
-        mark: the value of the annotation ``x-opt-jms-msg-type``; ``None`` = it is absent.
+        mark: the value of the annotation ``x-opt-jms-msg-type``. ``None`` means that it is absent.
         content_type: the content type in the properties section.
 
     Raises:
@@ -134,7 +134,7 @@ def is_plain_bytes(mark: int | None, content_type: str | None) -> bool:
     """Return True if data sections are the unchanged body of a bytes message.
 
     Args:
-        mark: the value of the annotation ``x-opt-jms-msg-type``; ``None`` = it is absent.
+        mark: the value of the annotation ``x-opt-jms-msg-type``. ``None`` means that it is absent.
         content_type: the content type in the properties section.
     """
     if content_type is not None and is_portable(content_type):
@@ -145,7 +145,7 @@ def is_plain_bytes(mark: int | None, content_type: str | None) -> bool:
 
 
 def charset_of(content_type: str | None) -> str | None:
-    """Return the character set of a content type; ``None`` if it is not text or the character set is unknown."""
+    """Return the character set of a content type, or ``None`` if it is not text or the character set is unknown."""
     match = _TEXT_TYPE.fullmatch(content_type) if content_type else None
     if match is None:
         return None

@@ -129,7 +129,7 @@ class Caution:
         self._repeated = False
         """Whether the last message was delivered before."""
         self.arrived = 0.0
-        """The time when the last messages came, on the monotonic clock; 0 = none has come."""
+        """The time when the last messages came, on the monotonic clock; 0 means that none has come."""
 
     def ahead(self, now: float) -> int:
         """Return how many messages are certain to go back to the queue if the connection is lost now."""
@@ -169,8 +169,8 @@ class Caution:
             _Losses.due.pop(self.address, None)
 
     def time_left(self) -> float:
-        """Return the seconds until the next check whether the link may have its whole window; 0 = it may have it
-        now."""
+        """Return the seconds until the next check whether the link may have its whole window; 0 means that it may have
+        it now."""
         now = monotonic()
         elapsed = now - (now if self._begun is None else self._begun)
         earliest = min(max(_SECONDS, _ANSWERS * self._answer), _SECONDS_AT_MOST)

@@ -11,7 +11,7 @@ class Credit:
     """Decides how much credit one link grants, and remembers what this decision needs. The receiver grants the credit.
 
     Args:
-        prefetch: the size of the prefetch window; 0 = the caller pulls each message.
+        prefetch: the size of the prefetch window; 0 means that the caller pulls each message.
         caution: decides whether the link takes one message at a time.
     """
 
@@ -29,7 +29,7 @@ class Credit:
         """True if the core asked for credit during a drain. The credit is granted when the drain is over."""
 
     def due(self, credit: int, buffered: int) -> int:
-        """Return the number of messages for which to grant credit now; 0 = none.
+        """Return the number of messages for which to grant credit now; 0 means none.
 
         By rule S53, credit is due when half the prefetch window is used, unless the messages in the inbox fill the
         window. A link that takes one message at a time gets credit for one message, if the previous message has

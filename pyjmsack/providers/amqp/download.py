@@ -140,7 +140,7 @@ class Download:
 
     @property
     def failure(self) -> JMSException | None:
-        """The error with which writing the message to its file failed; ``None`` if there is none."""
+        """The error with which writing the message to its file failed. ``None`` if there is none."""
         return self._spool.error
 
     @property

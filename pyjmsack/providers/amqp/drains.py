@@ -28,7 +28,7 @@ class Drains:
 
     Args:
         connector: has the timers.
-        timeout: seconds a drain may stay unanswered (``amqp.drainTimeout``); ``None`` = any time.
+        timeout: seconds a drain may stay unanswered (``amqp.drainTimeout``). ``None`` means any time.
         repeat: called when a drain without an answer has to be sent again.
         ask_again: called when a drain has to be sent again, with its credit, because its answer was doubted.
         overdue: called when a drain was not over in time.

@@ -77,7 +77,8 @@ class LinkHandler(Protocol):
         ...
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """Handle the outcome of a message that this client sent. ``None`` = it was settled without an outcome."""
+        """Handle the outcome of a message that this client sent. ``None`` means that it was settled without an
+        outcome."""
         ...
 
 
@@ -128,7 +129,7 @@ class LinkEnd(Protocol):
 
     @property
     def remote_error(self) -> Error | None:
-        """The error with which the peer detached; ``None`` if the peer gave no error."""
+        """The error with which the peer detached. ``None`` if the peer gave no error."""
         ...
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
@@ -203,7 +204,7 @@ class SessionEnd(Protocol):
 
     @property
     def remote_error(self) -> Error | None:
-        """The error with which the peer ended the session; ``None`` if the peer gave no error."""
+        """The error with which the peer ended the session. ``None`` if the peer gave no error."""
         ...
 
     def attach_sender(self, attach: Attach, owner: LinkHandler) -> SenderEnd:
@@ -224,10 +225,10 @@ class SessionEnd(Protocol):
         Args:
             attach: the fields of the Attach frame.
             owner: gets the events of the link.
-            max_message_size: bytes of the largest message that is kept; ``None`` = any.
+            max_message_size: bytes of the largest message that is kept. ``None`` means any.
             overdraft: the number of messages that the peer may send without credit before the connection ends;
-                ``None`` = any number.
-            pieces_over: a message with more bytes than this is offered to the owner in pieces; ``None`` = never.
+                ``None`` means any number.
+            pieces_over: a message with more bytes than this is offered to the owner in pieces. ``None`` means never.
         """
         ...
 
@@ -243,9 +244,10 @@ class EngineOptions:
     Args:
         max_frame_size: bytes of the largest frame that is accepted.
         channel_max: the highest channel number.
-        idle_timeout: the connection counts as lost after so many seconds without bytes from the peer; ``None`` = never.
+        idle_timeout: the connection counts as lost after so many seconds without bytes from the peer. ``None`` means
+            never.
         trace: log every frame at DEBUG, with this number of bytes of its payload (``amqp.traceFrames``). SASL frames
-            are not logged, because they contain secrets. ``None`` = log no frames.
+            are not logged, because they contain secrets. ``None`` logs no frames.
         trace_bytes: log all bytes at DEBUG except those of the SASL layer (``transport.traceBytes``).
     """
 
@@ -262,7 +264,7 @@ class AmqpEngine(ABC):
 
     Args:
         listener: gets the events of the connection.
-        sasl: makes the SASL client; its argument says whether the stream is encrypted. ``None`` = no SASL layer.
+        sasl: makes the SASL client; its argument says whether the stream is encrypted. ``None`` means no SASL layer.
         options: the settings of the connection.
     """
 
@@ -290,7 +292,7 @@ class AmqpEngine(ABC):
     @property
     @abstractmethod
     def peer_frame_size(self) -> int:
-        """Bytes of the largest frame that the peer accepts; 0 = any. It is known after the peer's Open frame."""
+        """Bytes of the largest frame that the peer accepts; 0 means any. It is known after the peer's Open frame."""
 
     @abstractmethod
     def open(self, description: Open) -> None:
@@ -326,7 +328,7 @@ class AmqpEngine(ABC):
 
     @abstractmethod
     def _take(self) -> bytes:
-        """Return the next bytes of AMQP for the peer; ``b""`` if there are none."""
+        """Return the next bytes of AMQP for the peer, or ``b""`` if there are none."""
 
     # -- the byte contract (spi.engine.Engine) ------------------------------------------------------------------
 
@@ -355,7 +357,7 @@ class AmqpEngine(ABC):
         self.flush()
 
     def data_to_send(self) -> bytes:
-        """Return the next bytes for the peer; ``b""`` if there are none."""
+        """Return the next bytes for the peer, or ``b""`` if there are none."""
         if self._sasl is not None and self._sasl.output:
             output = bytes(self._sasl.output)
             self._sasl.output.clear()

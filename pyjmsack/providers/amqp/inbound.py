@@ -47,8 +47,8 @@ class AmqpInbound(sections.Sections):
 
     Args:
         payload: all sections of the message, as they arrived.
-        arrival_ms: the time when the message arrived, in milliseconds since 1970; 0 = unknown. If it is unknown, a time
-            to live in the header does not tell when the message expires.
+        arrival_ms: the time when the message arrived, in milliseconds since 1970; 0 means unknown. If it is unknown, a
+            time to live in the header does not tell when the message expires.
     """
 
     __slots__ = (
@@ -113,7 +113,7 @@ class AmqpInbound(sections.Sections):
 
     @property
     def expiration_ms(self) -> int:
-        """The time when the message expires, in milliseconds since 1970; 0 = never, or unknown (S154).
+        """The time when the message expires, in milliseconds since 1970; 0 means never, or unknown (S154).
 
         Raises:
             MessageFormatException: the message cannot be decoded.

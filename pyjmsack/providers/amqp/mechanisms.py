@@ -43,7 +43,7 @@ class Mechanism:
         """The number of challenges that came."""
 
     def start(self) -> bytes | None:
-        """Return the first response; ``None`` if the broker sends the first message."""
+        """Return the first response, or ``None`` if the broker sends the first message."""
         return b""
 
     def respond(self, challenge: bytes) -> bytes:
@@ -118,7 +118,7 @@ class Scram(Mechanism):
     """SCRAM without channel binding. The broker has to prove that it knows the password, too.
 
     Args:
-        nonce: the nonce of the client, given only to check the examples of the RFCs; ``None`` = a random one.
+        nonce: the nonce of the client, given only to check the examples of the RFCs. ``None`` means a random one.
 
     Raises:
         JMSSecurityException: the name or the password contains a character that SASLprep (RFC 4013) does not allow.

@@ -46,7 +46,7 @@ class ProtonSession:
 
     @property
     def remote_error(self) -> Error | None:
-        """The error with which the peer ended the session; ``None`` if the peer gave no error."""
+        """The error with which the peer ended the session. ``None`` if the peer gave no error."""
         return None if self._session is None else error_of(self._session.remote_condition)
 
     def attach_sender(self, attach: Attach, owner: LinkHandler) -> ProtonSender:
@@ -133,7 +133,7 @@ class ProtonLink:
 
     @property
     def remote_error(self) -> Error | None:
-        """The error with which the peer detached; ``None`` if the peer gave no error."""
+        """The error with which the peer detached. ``None`` if the peer gave no error."""
         return None if self._link is None else error_of(self._link.remote_condition)
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
@@ -261,8 +261,8 @@ class ProtonReceiver(ProtonLink):
     """Our end of a link on which this client receives messages.
 
     Args:
-        max_message_size: bytes of the largest message that is kept; ``None`` = any.
-        pieces_over: a message with more bytes than this is offered to the owner in pieces; ``None`` = never.
+        max_message_size: bytes of the largest message that is kept. ``None`` means any.
+        pieces_over: a message with more bytes than this is offered to the owner in pieces. ``None`` means never.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class ProtonReceiver(ProtonLink):
         self._max_message_size = max_message_size
         self._pieces_over = pieces_over
         self._assembly: Assembly | None = None
-        """The message that is arriving; ``None`` if there is none."""
+        """The message that is arriving. ``None`` if there is none."""
         self._numbers = count(1)
         self._unsettled: dict[int, Delivery] = {}
         """The deliveries that are not settled, by the number that the owner has for each."""

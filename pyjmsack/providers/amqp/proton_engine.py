@@ -90,7 +90,7 @@ class ProtonEngine(AmqpEngine):
 
     @property
     def peer_frame_size(self) -> int:
-        """Bytes of the largest frame that the peer accepts; 0 = any. It is known after the peer's Open frame."""
+        """Bytes of the largest frame that the peer accepts; 0 means any. It is known after the peer's Open frame."""
         return int(self._transport.remote_max_frame_size)
 
     def open(self, description: Open) -> None:

@@ -129,7 +129,7 @@ def error_of(condition: Condition | None) -> Error | None:
 
 
 def outcome_of(delivery: Delivery) -> Composite | None:
-    """Return the outcome or transactional state that the peer sent for a delivery; ``None`` if it sent none."""
+    """Return the outcome or transactional state that the peer sent for a delivery, or ``None`` if it sent none."""
     code = int(delivery.remote_state)
     if code == Rejected.code:
         return Rejected(error=error_of(delivery.remote.condition))

@@ -104,7 +104,7 @@ class AmqpReceiver(AmqpLink):
         drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
         single: whether the link has credit for one message at a time (:mod:`pyjmsack.providers.amqp.caution`).
         spool_over: a bytes message with more bytes than this is written to a file (``amqp.spoolOver``).
-        spool_directory: the directory of that file; ``None`` = the directory for temporary files.
+        spool_directory: the directory of that file. ``None`` means the directory for temporary files.
     """
 
     def __init__(

@@ -41,8 +41,8 @@ class SaslClient:
     Args:
         username, password: the credentials. The password is never shown.
         external: whether the stream has a client certificate, so that EXTERNAL is tried first.
-        allowed: the names of the mechanisms that the user allows; empty = all that this client knows.
-        hostname: the name of the virtual host; empty = none.
+        allowed: the names of the mechanisms that the user allows; empty means all that this client knows.
+        hostname: the name of the virtual host; empty means none.
     """
 
     def __init__(

@@ -45,7 +45,8 @@ class AmqpSender(AmqpLink):
     """The sender of one producer.
 
     Args:
-        address: the name of the queue or topic; ``None`` = each message names its destination (anonymous relay).
+        address: the name of the queue or topic. ``None`` means that each message names its destination (anonymous
+            relay).
         transactional_state: returns the encoded delivery state for messages of the open transaction. It raises if there
             is no transaction.
         closed_by_broker: called if the broker closes this link, but not its session or connection.
@@ -173,7 +174,7 @@ class AmqpSender(AmqpLink):
         """Finish a message that is sent in pieces, because its last piece was written or its body cannot be read.
 
         Args:
-            error: the error because of which the body cannot be read; ``None`` = the last piece was written.
+            error: the error because of which the body cannot be read. ``None`` means that the last piece was written.
         """
         assert self._upload is not None  # an upload reports its end only once
         outbound = self._upload.outbound

@@ -44,7 +44,7 @@ def shortened(text: str) -> str:
 
 
 def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSException | None:
-    """Return the reason why an Attach frame cannot be sent; ``None`` if it can.
+    """Return the reason why an Attach frame cannot be sent, or ``None`` if it can.
 
     Call this before the link is made, because proton cuts a name at a NUL, and the rest may be the name of another
     link.
@@ -52,7 +52,7 @@ def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSE
     Args:
         what: a description of the link for the error.
         texts: the texts in the frame, by their kind, such as ``address``.
-        limit: the most bytes that the peer accepts in one frame; 0 = any number.
+        limit: the most bytes that the peer accepts in one frame; 0 means any number.
     """
     what = shortened(what)
     sizes: dict[str, int] = {}
@@ -77,7 +77,7 @@ def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSE
 
 
 def unfit_open(client_id: str, hostname: str) -> JMSException | None:
-    """Return the reason why an Open frame cannot be sent; ``None`` if it can."""
+    """Return the reason why an Open frame cannot be sent, or ``None`` if it can."""
     try:
         size = len(client_id.encode()) + len(hostname.encode())
     except UnicodeEncodeError as cause:

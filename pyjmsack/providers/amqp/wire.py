@@ -70,7 +70,7 @@ def decode_value(data: bytes, position: int, end: int | None = None, depth: int 
     Args:
         data: the buffer.
         position: the position of the type code of the value.
-        end: the position at which the enclosing value or section ends; ``None`` = the end of the buffer.
+        end: the position at which the enclosing value or section ends. ``None`` means the end of the buffer.
         depth: the number of values that enclose this one.
 
     Returns:

@@ -31,7 +31,8 @@ class Member:
         discard: called when this member is given up before it was ready. After that, the events of its provider are
             ignored.
         closed: called with the id and the error when the broker closes a session or producer.
-        timeout: seconds allowed for opening the connection, and the same time again for restoring; ``None`` = no limit.
+        timeout: seconds allowed for opening the connection, and the same time again for restoring. ``None`` means no
+            limit.
     """
 
     def __init__(

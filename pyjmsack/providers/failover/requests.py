@@ -54,7 +54,7 @@ class Requests:
 
     Args:
         resources: the open sessions, producers and consumers of the connection.
-        patience: seconds for which a send may wait for a broker; ``None`` = no limit.
+        patience: seconds for which a send may wait for a broker. ``None`` means no limit.
     """
 
     def __init__(self, resources: Resources, connector: Connector, patience: float | None) -> None:
@@ -73,7 +73,7 @@ class Requests:
         self._connector = connector
         self._patience = patience
         self._alone: Request | None = None
-        """The request that was sent alone, so that no other request is blamed if the connection is lost; ``None`` if
+        """The request that was sent alone, so that no other request is blamed if the connection is lost. ``None`` if
         there is none."""
         self._alone_timer: Timer | None = None
         self._blame = Blame()

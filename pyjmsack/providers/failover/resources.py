@@ -36,7 +36,7 @@ class SessionRecord:
     def __init__(self, info: SessionInfo, *, replays: bool = False) -> None:
         self.info = info
         self.replay = Replay() if replays and info.transacted else None
-        """The recorded work of the open transaction; ``None`` if it will not be replayed (S107)."""
+        """The recorded work of the open transaction. ``None`` if it will not be replayed (S107)."""
         self.work = 0
         """The number of sends and acknowledgements of the open transaction at the present broker."""
         self.in_doubt = False

@@ -52,7 +52,7 @@ class Restoration:
         self._closes_links = closes_links
         self._rename = rename
         self._alone: int | None = None
-        """The id of the link that is requested alone; ``None`` if no link or several links are requested."""
+        """The id of the link that is requested alone. ``None`` if no link or several links are requested."""
 
     def steps(self, provider: Provider, metadata: ConnectionMetadata) -> Iterator[Completion[Any]]:
         """Restore everything in the order of S103, in one burst. With temporary destinations there are two bursts,

@@ -46,7 +46,7 @@ class Replay:
         because a message may be stored twice (S91)."""
         self.impossible = False
         self.waiting: list[Callable[[], None]] | None = None
-        """A commit that waits until all work is repeated, and the requests behind it; ``None`` if no commit waits."""
+        """A commit that waits until all work is repeated, and the requests behind it. ``None`` if no commit waits."""
         self.timer: Timer | None = None
         self._receipts: Counter[Receipt] = Counter()
         self._unanswered = 0

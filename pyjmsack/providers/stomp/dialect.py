@@ -111,7 +111,7 @@ class StompDialect:
         return (self.reply_topic if destination.is_topic else self.reply_queue) + self._prefixed(destination)
 
     def window_size(self, info: ConsumerInfo) -> int:
-        """Return the window of one subscription, in messages or bytes; at least one message (S52)."""
+        """Return the window of one subscription, in messages or bytes. It has room for at least one message (S52)."""
         return max(1, info.prefetch) * (info.expected_message_size if self.window_in_bytes else 1)
 
     def subscribe_lines(self, info: ConsumerInfo) -> str:

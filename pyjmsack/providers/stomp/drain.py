@@ -102,7 +102,7 @@ class Drain:
         """End the drain, if there is one.
 
         Args:
-            error: the error for the completions that wait; ``None`` if the drain succeeded.
+            error: the error for the completions that wait. ``None`` if the drain succeeded.
         """
         for timer in (self._timer, self._limit_timer):
             if timer is not None:

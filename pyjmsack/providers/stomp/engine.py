@@ -142,7 +142,7 @@ class StompEngine:
         self.flush()
 
     def data_to_send(self) -> bytes:
-        """Return the bytes of all frames that wait to be sent; ``b""`` if there are none."""
+        """Return the bytes of all frames that wait to be sent, or ``b""`` if there are none."""
         uploads = self._uploads
         if uploads.current is not None:
             return self._next_piece(uploads.current)
@@ -423,7 +423,7 @@ class _Together:
 
 
 def _heart_beat(text: str) -> tuple[float, float]:
-    """Return the seconds in a heart-beat header; 0 = none."""
+    """Return the seconds in a heart-beat header; 0 means none."""
     offered, comma, wanted = text.partition(",")
     if not comma or not _MILLISECONDS.fullmatch(offered.strip()) or not _MILLISECONDS.fullmatch(wanted.strip()):
         raise ConnectionLostException(f"the broker sent heart-beat {text[:40]!r}; expected two numbers of milliseconds")

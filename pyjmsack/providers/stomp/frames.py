@@ -98,7 +98,7 @@ class FrameParser:
         self._wanted = 0
         """Size of the complete pending frame, if it is known."""
         self._body = 0
-        """Place where the pending frame's body starts; 0 = the header lines are not complete."""
+        """Place where the pending frame's body starts; 0 means that the header lines are not complete."""
         self._searched = 0
         """Place up to which the end of the frame was searched."""
         self._skipping: Skipping | None = None
@@ -111,7 +111,7 @@ class FrameParser:
         """Random bytes that this client sent to the broker, and to nobody else, after the pending frame began. If they
         appear inside the body of this frame, its content-length is wrong."""
         self.broken: ConnectionLostException | None = None
-        """The error that ends the stream, because the bytes behind the returned frames are not STOMP; ``None`` if there
+        """The error that ends the stream, because the bytes behind the returned frames are not STOMP. ``None`` if there
         is none."""
 
     @property
@@ -268,7 +268,7 @@ class FrameParser:
             raise _malformed(self._head_reason())
 
     def _head_fault(self, command: bytes, head: bytes) -> str | None:
-        """Return which limit the header lines of a frame exceed; ``None`` if they exceed none.
+        """Return which limit the header lines of a frame exceed, or ``None`` if they exceed none.
 
         An ERROR has no limit here, because an ERROR of Artemis contains all properties of the message that it refuses.
         """

@@ -31,7 +31,7 @@ def encode_head(text: str, limits: Limits | None) -> bytes:
 
     Args:
         text: the lines, escaped.
-        limits: the limits of the broker; ``None`` if no limit has to be checked.
+        limits: the limits of the broker. ``None`` if no limit has to be checked.
 
     Raises:
         MessageFormatException: the lines contain a NUL or half a surrogate pair, a line is too long, or there are too
@@ -107,7 +107,7 @@ def check_copy(payload: bytes, limits: Limits | None, longest_head: int | None) 
 
     Args:
         payload: the rest of the SEND frame.
-        limits: the limits of the broker for one frame; ``None`` if no limit has to be checked.
+        limits: the limits of the broker for one frame. ``None`` if no limit has to be checked.
         longest_head: the most bytes of header lines that the broker can store; each line counts as four bytes more than
             it has.
 

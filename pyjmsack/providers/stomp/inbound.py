@@ -90,7 +90,7 @@ class StompInbound:
         self.counted = 0
         """The number of earlier deliveries that this connection remembers."""
         self.ack: bytes | None = None
-        """Header lines that name the message in an ACK; ``None`` if the broker wants no ACK."""
+        """Header lines that name the message in an ACK. ``None`` if the broker wants no ACK."""
         self.subscription: Any = None
         """The subscription that delivered the message."""
         self.cost = 0
@@ -120,7 +120,7 @@ class StompInbound:
 
     @property
     def expiration_ms(self) -> int:
-        """When the message expires, in milliseconds since 1970; 0 = never."""
+        """When the message expires, in milliseconds since 1970; 0 means never."""
         return _number(raw_header(self.head, b"\nexpires:"))
 
     def expired(self, now_ms: int) -> bool:

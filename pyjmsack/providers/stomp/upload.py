@@ -21,7 +21,7 @@ class Upload:
     Args:
         start: the first line, and the header lines that the connection adds.
         payload: the rest of the frame.
-        receipt: the id of the receipt that the frame asks for; ``None`` = it asks for none.
+        receipt: the id of the receipt that the frame asks for. ``None`` means that it asks for none.
         answered: called with the error if the body cannot be read. If the frame asks for no receipt, also called when
             the whole frame was sent.
     """
@@ -33,7 +33,7 @@ class Upload:
         self.begun = False
         """Whether a part of the frame was taken, so that it may have been sent."""
         self.failed: JMSException | None = None
-        """The error because of which the body cannot be read; ``None`` if there is none."""
+        """The error because of which the body cannot be read. ``None`` if there is none."""
         self._start = start + payload.head + payload.mark
         self._tail = payload.tail
         self._left = payload.body.length

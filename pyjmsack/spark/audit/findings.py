@@ -100,7 +100,7 @@ class Audit:
     kills: list[tuple[datetime, str]] = field(default_factory=list)
     """Each connection that was not closed, with the time of its last row before it."""
     look: Look | None = None
-    """What a look into the queues of the broker found; ``None`` if there was no look."""
+    """What a look into the queues of the broker found. ``None`` if there was no look."""
 
     @property
     def lost(self) -> int:
@@ -133,7 +133,7 @@ class Audit:
 
     @property
     def next_step(self) -> str | None:
-        """The next step for the user; ``None`` if there is nothing to do."""
+        """The next step for the user. ``None`` if there is nothing to do."""
         if self.unknown and self.look is None:
             return (
                 "Next: run the audit again with --url URL, which asks the broker which of them its queues still have;"
@@ -230,7 +230,7 @@ def _cannot_tell(findings: dict[str, Finding], hidden: int | None) -> None:
 
 
 def _believe(findings: dict[str, Finding], still_queued: int | None) -> None:
-    """Count up to ``still_queued`` lost messages as still queued. ``None`` = count all lost messages as unknown."""
+    """Count up to ``still_queued`` lost messages as still queued. ``None`` counts all lost messages as unknown."""
     if still_queued is None:
         _cannot_tell(findings, None)
         return

@@ -37,7 +37,7 @@ class Look:
     """Queues that the broker does not have."""
     hidden: int | None = 0
     """The number of messages in the queues that no browser shows, because consumers hold them, they are scheduled, or a
-    limit was reached. ``None`` = they could not be counted."""
+    limit was reached. ``None`` means that they could not be counted."""
     reason: str = ""
     """Why the hidden messages could not be counted."""
 

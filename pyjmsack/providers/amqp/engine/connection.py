@@ -35,7 +35,7 @@ class Connection:
         max_frame_size: bytes of the largest frame that is accepted, at least 512.
         channel_max: the highest channel number, 0 to 65535. It is one less than the largest number of sessions.
         idle_timeout: seconds without bytes of the peer after which the connection counts as lost. The Open frame
-            announces half of this time, so that the frames of the peer come in time (2.4.5). ``None`` = no limit.
+            announces half of this time, so that the frames of the peer come in time (2.4.5). ``None`` means no limit.
     """
 
     def __init__(
@@ -170,7 +170,8 @@ class Connection:
         """Do the work that is due at ``now``, in seconds of any clock that does not go back.
 
         Returns:
-            The time of the next call (``None`` = none is needed), and the event ``FAILED`` if the peer is lost.
+            The time of the next call (``None`` means that none is needed), and the event ``FAILED`` if the peer is
+            lost.
         """
         if self.local is None or self._over:
             return None, []

@@ -61,8 +61,8 @@ class Assembly:
     """A message that arrives in several transfers (2.6.14), or one that is too large.
 
     Args:
-        limit: the most bytes that the message may have; ``None`` = any number. Only the first bytes of a larger message
-            are kept, and the others are dropped as they arrive.
+        limit: the most bytes that the message may have. ``None`` means any number. Only the first bytes of a larger
+            message are kept, and the others are dropped as they arrive.
     """
 
     __slots__ = ("_bytes", "_limit", "delivery_id", "in_pieces", "offered", "settled", "size")

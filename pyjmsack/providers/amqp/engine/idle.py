@@ -19,7 +19,7 @@ class IdleTimes:
     peer is never found too early, and too late by at most a quarter of the time-out.
 
     Args:
-        timeout: seconds without bytes of the peer after which the connection counts as lost; ``None`` = no limit.
+        timeout: seconds without bytes of the peer after which the connection counts as lost. ``None`` means no limit.
     """
 
     def __init__(self, timeout: float | None) -> None:
@@ -37,7 +37,8 @@ class IdleTimes:
 
     @property
     def announced_ms(self) -> int | None:
-        """The time-out for our Open frame in milliseconds, which is half of the real one; ``None`` = no time-out."""
+        """The time-out for our Open frame in milliseconds, which is half of the real one. ``None`` means no
+        time-out."""
         return max(1, int(self.timeout * 500)) if self.timeout else None
 
     def peer_announced(self, milliseconds: int | None) -> None:
@@ -72,7 +73,7 @@ class IdleTimes:
         return due
 
     def deadline(self, now: float) -> float | None:
-        """Return the time of the next check; ``None`` = no check is needed."""
+        """Return the time of the next check. ``None`` means that no check is needed."""
         times = [] if self._write_at is None else [self._write_at]
         if self.timeout:
             times.append(now + self.timeout / 4)

@@ -192,7 +192,7 @@ class SenderLink(Link):
         return delivery_id
 
     def forget(self, outgoing: object, delivery_id: int | None) -> None:
-        """Forget a message, because its outcome is not wanted any more. ``None`` = it has no number yet."""
+        """Forget a message, because its outcome is not wanted any more. ``None`` means that it has no number yet."""
         self._waiting.pop(outgoing, None)
         if delivery_id is not None:
             self.unsettled.pop(delivery_id, None)
@@ -252,11 +252,11 @@ class ReceiverLink(Link):
     """A link on which this client receives messages.
 
     Args:
-        max_message_size: bytes of the largest message that is kept; ``None`` = any.
+        max_message_size: bytes of the largest message that is kept. ``None`` means any.
         overdraft: the number of messages that the peer may send without credit; one more ends the connection.
-            ``None`` = no limit: the credit goes below 0, and the caller decides what to do.
+            ``None`` means no limit: the credit goes below 0, and the caller decides what to do.
         pieces_over: if a message has more bytes than this, the engine asks the owner of the link whether to take the
-            message in pieces; ``None`` = each message comes whole.
+            message in pieces. ``None`` means that each message comes whole.
     """
 
     __slots__ = ("_assembly", "_credit", "_discarding", "_max_message_size", "_overdraft", "_pieces_over", "unsettled")

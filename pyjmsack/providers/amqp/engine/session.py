@@ -114,10 +114,10 @@ class Session:
             attach: the fields of the Attach frame; this method sets the handle and the role.
             owner: an object of the caller, which the engine only keeps.
             max_message_size: bytes of the largest message; only the first bytes of a larger message are kept.
-                ``None`` = no limit.
+                ``None`` means no limit.
             overdraft: the number of messages that the peer may send without credit; one more ends the connection.
-                ``None`` = no limit.
-            pieces_over: a message with more bytes than this is offered in pieces; ``None`` = never.
+                ``None`` means no limit.
+            pieces_over: a message with more bytes than this is offered in pieces. ``None`` means never.
 
         Raises:
             StateError: as in :meth:`attach_sender`.
@@ -145,8 +145,8 @@ class Session:
     # -- for links ----------------------------------------------------------------------------------------------
 
     def next_delivery_id(self, link: SenderLink | None) -> int:
-        """Return the delivery-id for a message whose first transfer is sent now. ``link`` gets the outcome; ``None`` =
-        no outcome is wanted.
+        """Return the delivery-id for a message whose first transfer is sent now. ``link`` gets the outcome. ``None``
+        means that no outcome is wanted.
 
         A message that waits has no number, because its link may end first. A missing number is an error for the peer
         (2.6.12): Artemis and ActiveMQ Classic then close the connection.
@@ -224,7 +224,8 @@ class Session:
         self._outgoing_room = begin.incoming_window
 
     def on_transfer(self, buffer: bytes, start: int, end: int) -> Event | None:
-        """Handle a transfer frame. Return its event, for example that a message is complete; ``None`` = no event."""
+        """Handle a transfer frame. Return its event, for example that a message is complete. ``None`` means no
+        event."""
         handle, delivery_id, settled, more, aborted, payload = read_transfer(buffer, start, end)
         link = self._remote_links.get(handle)
         if link is None:
