@@ -99,7 +99,8 @@ class JMSException(Exception):
 
 
 class IllegalStateException(JMSException):
-    """The call is not allowed now: closed object, listener set, wrong acknowledge mode (S7, S8, S125)."""
+    """The call is not allowed now, because the object is closed, a listener is set, or the acknowledge mode is wrong
+    (S7, S8, S125)."""
 
 
 class BodyConsumedException(IllegalStateException):
@@ -119,7 +120,7 @@ class InvalidSelectorException(JMSException):
 
 
 class InvalidURLException(JMSException, ValueError):
-    """The broker URL or one of its options is wrong; the text names the wrong part and the nearest right spelling."""
+    """The broker URL or one of its options is wrong. The text names the wrong part and the nearest right spelling."""
 
 
 class JMSSecurityException(JMSException, PermissionError):
@@ -180,7 +181,7 @@ class TransactionRolledBackException(JMSException):
 
 
 class UnsupportedFeatureException(JMSException):
-    """This broker, protocol or producer cannot honour the request; nothing was done."""
+    """This broker, protocol or producer cannot do what the caller asked for. Nothing was done."""
 
 
 class ConnectionLostException(JMSException, ConnectionError):
@@ -188,7 +189,8 @@ class ConnectionLostException(JMSException, ConnectionError):
 
 
 class RequestTimedOutException(JMSException, TimeoutError):
-    """The broker did not answer, or nobody replied to a request, in time; the text names the option with the limit."""
+    """The broker did not answer in time, or nobody replied to a request in time. The text names the option with the
+    limit."""
 
 
 class SendTimedOutException(RequestTimedOutException):

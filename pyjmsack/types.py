@@ -26,7 +26,7 @@ __all__ = [
 
 
 class ConnectionState(str, Enum):
-    """What a connection is doing. A state equals its text, so ``connection.state == "connected"`` may be true."""
+    """The state of a connection. A state equals its text, so ``connection.state == "connected"`` may be true."""
 
     CONNECTING = "connecting"
     """The connection is being opened, or opened again under another client id."""

@@ -52,7 +52,8 @@ class ConnectionFactory(FactoryFacade):
         message is handed out before ``start()`` (S120).
 
         Args:
-            username, password: instead of those of the factory. A password without a username is ignored.
+            username, password: the login, instead of the login of the factory. A password without a username is
+                ignored.
 
         Raises:
             JMSSecurityException: the broker refused the login.
@@ -99,7 +100,8 @@ class ConnectionFactory(FactoryFacade):
 
         Args:
             ack_mode: an :class:`AckMode` or its number. ``AckMode.SESSION_TRANSACTED`` makes the session transacted.
-            username, password: instead of those of the factory. A password without a username is ignored.
+            username, password: the login, instead of the login of the factory. A password without a username is
+                ignored.
             auto_start: whether the first consumer, browser or requestor starts the connection. If false, await
                 ``start()``.
 

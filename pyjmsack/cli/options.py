@@ -46,7 +46,7 @@ class Login:
     """Whether the URL is that of the environment. Only then ``PYJMSACK_JOLOKIA`` belongs to the same broker."""
 
     def factory(self, **options: object) -> ConnectionFactory:
-        """Return a connection factory; ``options`` are URL options with ``__`` for the dot.
+        """Return a connection factory. ``options`` are URL options, with ``__`` in place of the dot in their names.
 
         Raises:
             UsageError: there is a user and no password.

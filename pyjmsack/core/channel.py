@@ -27,7 +27,7 @@ UNNAMED = (
 
 
 class State(Enum):
-    """What a caller can do with a connection."""
+    """The state of a connection, which decides what a caller can do with the connection."""
 
     OPEN = "open"
     """The connection works, as far as the client knows."""

@@ -50,8 +50,8 @@ class ConnectionFacade(StrictNames):
 
     @property
     def state(self) -> ConnectionState:
-        """What the connection is doing, as far as the client knows: ``"connected"``, ``"interrupted"`` while failover
-        looks for a broker (S101), ``"failed"``, ``"closing"``, ``"closed"``, or ``"connecting"``.
+        """The state of the connection, as far as the client knows. It is ``"connecting"``, ``"connected"``,
+        ``"interrupted"`` while failover looks for a broker (S101), ``"failed"``, ``"closing"`` or ``"closed"``.
         """
         return self._core.state
 
@@ -163,7 +163,7 @@ class SessionFacade(StrictNames):
 
     @property
     def transaction_guarantee(self) -> str:
-        """What the broker promises for the transactions of this session.
+        """The promise of the broker for the transactions of this session.
 
         ``"atomic"``: sends and acknowledgements of a transaction take effect together or not at all (S75).
         ``"at-least-once"``: the broker applies the acknowledgements after the sends, so that a failure in between

@@ -200,8 +200,8 @@ class Session:
         """Note an attached consumer. If another thread or task closes the session meanwhile, end the consumer instead,
         because over STOMP it would go on to receive.
 
-        The close first notes that the session is closed, and then ends the noted consumers. This method does the
-        reverse, so one of the two ends the consumer.
+        The close first notes that the session is closed, and then ends the noted consumers. This method first notes the
+        consumer, and then looks whether the session is closed. So either the close or this method ends the consumer.
         """
         number = consumer.info.id
         self.consumers[number] = consumer

@@ -49,7 +49,7 @@ ACK_TYPES = {
 
 
 def ack_threshold(mode: AckMode, destination: Destination, prefetch: int, optimize: bool) -> int:
-    """Return how many automatically acknowledged messages make a batch; 1 means that each is acknowledged at once.
+    """Return the number of automatically acknowledged messages that make a batch. With 1 there are no batches.
 
     Args:
         mode: the acknowledge mode of the session.
@@ -58,8 +58,7 @@ def ack_threshold(mode: AckMode, destination: Destination, prefetch: int, optimi
         optimize: ``jms.optimizeAcknowledge``.
 
     Raises:
-        IllegalStateException: acknowledgements are optimised and the prefetch is 0, which fetches one message at a time
-            (S10).
+        IllegalStateException: acknowledgements are optimised, but the prefetch is 0 (S10).
     """
     if mode is AckMode.DUPS_OK_ACKNOWLEDGE and destination.is_topic:
         return max(1, ceil(LAZY_SHARE * prefetch))
@@ -80,9 +79,9 @@ class AckBatch:
 
     Args:
         settle: accepts several messages together.
-        call_later: ``call_later(seconds, callback)``, on the loop.
-        size: messages that make a batch.
-        timeout: seconds that a message may wait here (S41, S44). ``None`` means until the batch is full or flushed.
+        call_later: ``call_later(seconds, callback)`` calls ``callback`` on the loop after this time.
+        size: the number of messages that make a batch.
+        timeout: seconds that a message may wait here (S41, S44). ``None`` means no limit.
     """
 
     def __init__(
@@ -249,9 +248,9 @@ class Unsettled:
         settle = self.settle_batch if trace is None else trace.batches(self.settle_batch)
         self._batch = AckBatch(settle, channel.runtime.call_later, size, timeout) if size > 1 else None
         self.window = AckWindow(info.prefetch, options.ack_window) if self.tracks else None
-        """Limits how many messages the caller may hold; ``None`` in modes in which the caller does not acknowledge."""
+        """Limits the messages that the caller may hold. ``None`` in modes in which the caller does not acknowledge."""
         self.record: Deliveries | None = None
-        """Writes records for the ledger; ``None`` without a ledger."""
+        """Writes records for the ledger. ``None`` if there is no ledger."""
         if channel.recorder is not None and not info.browser:
             self.record = Deliveries(channel.recorder, session, info)
         self.guard = guard
@@ -446,15 +445,13 @@ class Unsettled:
     def settle_stale(self, outcome: Outcome) -> None:
         """Choose an outcome for all messages that the caller had when the connection was lost. The client remembers
         them as processed, but it cannot send the outcome any more. The loop may not have moved all of them to ``stale``
-        yet, so this method also looks into ``delivered``.
-        """
+        yet, so this method also looks into ``delivered``."""
         lost = self._channel.lost_generation
         self._settle_all([inbound for inbound in list(self.delivered) if inbound.generation <= lost], outcome)
 
     def _settle_all(self, delivered: list[Inbound], outcome: Outcome) -> None:
         """Choose one outcome for the stale messages and for ``delivered``. The caller collected ``delivered`` before
-        this method looks into ``stale``. So a message that the loop moves to ``stale`` meanwhile is not missed.
-        """
+        this method looks into ``stale``. So a message that the loop moves to ``stale`` meanwhile is not missed."""
         with self._choosing:
             stale = list(self.stale)
             self.stale.clear()

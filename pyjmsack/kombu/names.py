@@ -33,7 +33,7 @@ _LONGEST: Final = 1000
 _WIDEST: Final = 12
 """The most characters that one escaped character takes: three for each of its at most four bytes."""
 _EMPTY: Final = "~"
-"""What an empty name becomes. No other name becomes a single ``~``."""
+"""The text that replaces an empty name. No other name becomes a single ``~``."""
 
 
 class ExchangeKind(str, Enum):

@@ -16,7 +16,7 @@ log = logging.getLogger("pyjmsack.kombu")
 
 
 class Checked(Protocol):
-    """What :class:`QoS` needs of a channel: its connection."""
+    """The part of a channel that :class:`QoS` needs, which is the connection."""
 
     def checked(self) -> Connection:
         """Return the connection.

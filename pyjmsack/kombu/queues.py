@@ -53,7 +53,7 @@ class _Declared:
     subscriptions: dict[Name, MessageConsumer] = field(default_factory=dict)
     """The open consumers for the bindings, if the queue is temporary."""
     copies: Copies | None = None
-    """What becomes of messages that several bindings cover."""
+    """The treatment of messages that several bindings cover."""
 
 
 class Queues:

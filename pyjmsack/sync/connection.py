@@ -55,7 +55,8 @@ class ConnectionFactory(FactoryFacade):
         """Connect and log in. The new connection is stopped: no message is handed out before ``start()`` (S120).
 
         Args:
-            username, password: instead of those of the factory. A password without a username is ignored.
+            username, password: the login, instead of the login of the factory. A password without a username is
+                ignored.
 
         Raises:
             JMSSecurityException: the broker refused the login.
@@ -104,7 +105,8 @@ class ConnectionFactory(FactoryFacade):
 
         Args:
             ack_mode: an :class:`AckMode` or its number. ``AckMode.SESSION_TRANSACTED`` makes the session transacted.
-            username, password: instead of those of the factory. A password without a username is ignored.
+            username, password: the login, instead of the login of the factory. A password without a username is
+                ignored.
             auto_start: whether the first consumer, browser or requestor starts the connection. If false, call
                 ``start()``.
 

@@ -76,8 +76,8 @@ class Session(SessionFacade):
         a new one (S142).
 
         Args:
-            topic: the topic to subscribe to, not a temporary one.
-            name: the name of the subscription: not empty, without ``|``.
+            topic: the topic to subscribe to. It must not be temporary.
+            name: the name of the subscription. It must not be empty, and must not contain ``|``.
             selector, no_local: as for :meth:`create_consumer`.
 
         Raises:
@@ -95,8 +95,8 @@ class Session(SessionFacade):
         all connections without a client id. Its first consumer decides topic and selector.
 
         Args:
-            topic: the topic to subscribe to, not a temporary one.
-            name: the name of the subscription: not empty, without ``|``.
+            topic: the topic to subscribe to. It must not be temporary.
+            name: the name of the subscription. It must not be empty, and must not contain ``|``.
             selector: as for :meth:`create_consumer`.
 
         Raises:
@@ -113,8 +113,8 @@ class Session(SessionFacade):
         only one of its consumers (S143).
 
         Args:
-            topic: the topic to subscribe to, not a temporary one.
-            name: the name of the subscription: not empty, without ``|``.
+            topic: the topic to subscribe to. It must not be temporary.
+            name: the name of the subscription. It must not be empty, and must not contain ``|``.
             selector: as for :meth:`create_consumer`.
 
         Raises:

@@ -1,4 +1,4 @@
-""":class:`Broker`: what a test can do with a broker, embedded or in a container."""
+""":class:`Broker` has the methods of a broker that a test can use. The broker is embedded or runs in a container."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _SIDE_BY_SIDE = 4
 
 @dataclass
 class Run:
-    """A row over one protocol: one line of the table."""
+    """The run of a row over one protocol. The run is one line of the table."""
 
     row: Row
     protocol: str

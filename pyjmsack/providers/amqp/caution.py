@@ -68,8 +68,8 @@ class Single(IntEnum):
 
 
 class _Losses:
-    """What this process remembers about its lost connections. All connections share it, because any connection may
-    read the queue that a lost connection read.
+    """The memory of this process about its lost connections. All connections share this object, because any connection
+    may read the queue that a lost connection read.
 
     Loops in two threads may count at the same time. Then the count may be wrong by one. If it is too high, a link takes
     one message at a time for a little longer; if it is too low, only a message that was never delivered before decides.

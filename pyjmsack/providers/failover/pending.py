@@ -16,7 +16,7 @@ __all__ = ["WITHOUT_BROKER", "PendingSend", "Request", "Without"]
 
 
 class Without(Enum):
-    """What happens to a request that was made while there was no broker, or that had no answer when the connection was
+    """The treatment of a request that was made while there was no broker, or that had no answer when the connection was
     lost."""
 
     HELD = "sent to the next broker, in the order of the calls"
@@ -41,8 +41,8 @@ WITHOUT_BROKER = {
     "rollback": Without.SUCCEEDS,
     "commit": Without.ROLLED_BACK,
 }
-"""What happens to each kind of request without a broker (S90). ``browse`` is the drain of a browser. Sends are kept,
-and acknowledgements are dropped (S95)."""
+"""The treatment of each kind of request while there is no broker (S90). ``browse`` is the drain of a browser. Sends are
+kept, and acknowledgements are dropped (S95)."""
 
 
 class Request:

@@ -1,4 +1,4 @@
-"""Restores at the next broker what is open on the connection (S103, S104)."""
+"""Restores, at the next broker, everything that was open on the connection before the loss (S103, S104)."""
 
 from __future__ import annotations
 

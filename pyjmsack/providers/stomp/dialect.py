@@ -30,19 +30,19 @@ class StompDialect:
     broker: str
     """Key in ``pyjmsack.spi.features.BROKERS``."""
     queue: str = "/queue/"
-    """Prefix of the name of a queue; empty if names have no prefix and a header names the kind."""
+    """The prefix of the name of a queue. It is empty if names have no prefix and a header names the kind."""
     topic: str = "/topic/"
     reply_queue: str = "/queue/"
-    """The same prefix in ``reply-to``, for which there is no header with the kind."""
+    """The prefix of the name of a queue in ``reply-to``. There it is never empty, because no header names the kind."""
     reply_topic: str = "/topic/"
     routed: bool = False
     """True if ``destination-type`` and ``subscription-type`` name the kind of a destination. Without these headers,
     Artemis takes a name for a topic, confirms the messages that are sent to it, and drops them."""
     window_in_bytes: bool = False
     window: tuple[str, ...] = ("activemq.prefetchSize", "prefetch-count")
-    """Headers that set the window: the limit of unacknowledged messages or bytes."""
+    """The headers that set the window, which is the limit of unacknowledged messages or bytes."""
     durable: str = "activemq.subscriptionName"
-    """Header that names a durable subscription."""
+    """The header that names a durable subscription."""
     no_local: str = "activemq.noLocal"
     transacted_acks: bool = False
     """Whether an ACK with a ``transaction`` waits for the COMMIT. Artemis applies such an ACK at once."""

@@ -100,7 +100,7 @@ class Audit:
     kills: list[tuple[datetime, str]] = field(default_factory=list)
     """Each connection that was not closed, with the time of its last row before it."""
     look: Look | None = None
-    """What a look into the queues of the broker found. ``None`` if there was no look."""
+    """The content of the broker's queues when the audit looked into them. ``None`` if there was no look."""
 
     @property
     def lost(self) -> int:

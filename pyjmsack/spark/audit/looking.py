@@ -24,7 +24,7 @@ _GRAVES = {"artemis": ("DLQ", "ExpiryQueue"), "classic": ("ActiveMQ.DLQ",)}
 
 @dataclass
 class Look:
-    """What the queues of a broker contained when the audit looked into them."""
+    """The content of the broker's queues when the audit looked into them."""
 
     protocol: str
     """The protocol over which the broker was asked: ``AMQP`` or ``STOMP``."""

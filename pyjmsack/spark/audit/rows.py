@@ -61,8 +61,8 @@ _MODE, _PHASE, _BUCKET = 1 << 12, 1 << 24, 1 << 32
 
 
 class Judgement(NamedTuple):
-    """What the audit knows of a message, except its id. The rows hold a judgement as one number, and messages with the
-    same number are counted together.
+    """The facts that the audit knows about a message, except its id. The rows hold a judgement as one number, and
+    messages with the same number are counted together.
     """
 
     verdict: int

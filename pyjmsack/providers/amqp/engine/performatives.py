@@ -402,7 +402,7 @@ class Transactional(Composite):
 
 
 class _Row(NamedTuple):
-    """What the codec must know about one field of a composite type."""
+    """The facts that the codec needs about one field of a composite type."""
 
     name: str
     kind: _Kind
