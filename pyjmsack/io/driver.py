@@ -18,7 +18,7 @@ from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedO
 from pyjmsack.io.helpers import Helpers
 from pyjmsack.io.inquiry import History, Inquiry
 from pyjmsack.io.names import Address, Names
-from pyjmsack.io.reaching import reach
+from pyjmsack.io.reaching import connect
 from pyjmsack.io.reading import BodyReading
 from pyjmsack.io.spooling import Spool, Spooler
 from pyjmsack.io.tls import client_context, handshake_error, refusal
@@ -347,9 +347,11 @@ class AsyncioConnector:
         local: list[Address] = []
         if options.local_address or options.local_port:
             local = await self._names.look_up(options.local_address, options.local_port or 0)
-        transport, driver = await self._loop.create_connection(
+        transport, driver = await connect(
+            self._loop,
             partial(Driver, engine, self._loop, endpoint, self._history),
-            sock=await reach(self._loop, addresses, local),
+            addresses,
+            local,
             ssl=context,
             server_hostname=endpoint.host if context is not None else None,
         )

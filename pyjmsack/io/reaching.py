@@ -9,15 +9,55 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, zip_longest
+from ssl import SSLContext, SSLError
+from typing import Any, TypeVar
 
 from pyjmsack.io.names import Address
 
-__all__ = ["reach"]
+__all__ = ["connect", "reach"]
+
+P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 HEAD_START = 0.25
 """Seconds after which the next address is tried as well, while the address before it has not answered."""
+
+
+async def connect(
+    loop: asyncio.AbstractEventLoop,
+    protocol: Callable[[], P],
+    addresses: Sequence[Address],
+    local: Sequence[Address] = (),
+    *,
+    ssl: SSLContext | None,
+    server_hostname: str | None,
+) -> tuple[asyncio.BaseTransport, P]:
+    """Connect to one of the addresses, and return what ``loop.create_connection`` returns.
+
+    Loops other than those of asyncio, such as uvloop, get the addresses one after the other and make the sockets
+    themselves. uvloop 0.23 notes only after ``connection_made`` that a socket is its own. If the protocol closes the
+    connection before, the descriptor is closed a second time later, when it may belong to another connection.
+
+    Raises:
+        OSError: no address can be reached, or the TLS handshake failed.
+    """
+    if isinstance(loop, asyncio.BaseEventLoop):
+        sock = await reach(loop, addresses, local)
+        return await loop.create_connection(protocol, sock=sock, ssl=ssl, server_hostname=server_hostname)
+    errors: list[BaseException] = []
+    for family, _, _, _, place in addresses:
+        try:
+            ours: Any = _place(family, local)[:2] if local else None  # the stubs of asyncio do not allow None
+            host, port = place[:2]
+            return await loop.create_connection(
+                protocol, host, port, ssl=ssl, server_hostname=server_hostname, local_addr=ours
+            )
+        except SSLError:
+            raise
+        except OSError as error:
+            errors.append(error)
+    raise _all_of(errors)
 
 
 async def reach(
@@ -79,13 +119,20 @@ async def _connected(loop: asyncio.AbstractEventLoop, address: Address, local: S
 
 
 def _bind(sock: socket.socket, local: Sequence[Address]) -> None:
-    places = [address[4] for address in local if address[0] == sock.family]
-    if not places:
-        raise OSError(f"transport.localAddress has no address of the family {sock.family.name} of the broker's address")
+    place = _place(sock.family, local)
     try:
-        sock.bind(places[0])
+        sock.bind(place)
     except OSError as error:
-        raise OSError(error.errno, f"cannot bind to {places[0][0]} port {places[0][1]}: {error.strerror}") from error
+        raise OSError(error.errno, f"cannot bind to {place[0]} port {place[1]}: {error.strerror}") from error
+
+
+def _place(family: int, local: Sequence[Address]) -> tuple[Any, ...]:
+    """Return the first local address of a family."""
+    for address in local:
+        if address[0] == family:
+            return address[4]
+    name = socket.AddressFamily(family).name
+    raise OSError(f"transport.localAddress has no address of the family {name} of the broker's address")
 
 
 def _give_up(attempt: asyncio.Task[socket.socket]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import ssl
 import struct
@@ -411,6 +412,32 @@ def test_what_is_read_is_acknowledged_at_once_also_in_a_conversation(
         return player.prompt
 
     assert run(main())[-5:] == [prompt] * 5
+
+
+class Quitter(FakeEngine):
+    """Closes its stream as soon as it has one, as after a login that cannot be sent."""
+
+    def connection_made(self, stream: Any) -> None:
+        super().connection_made(stream)
+        stream.close()
+
+
+@LOOPS
+def test_the_socket_of_a_stream_that_its_engine_closes_at_once_is_closed_once(
+    run: Callable[[Any], Any], recwarn: pytest.WarningsRecorder
+) -> None:
+    """A second close would come when the descriptor belongs to another connection, which was lost with uvloop."""
+
+    async def main() -> None:
+        async with await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0) as server:
+            url = f"amqp://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            engine = await open_stream(url, engine=Quitter())
+            assert isinstance(engine, Quitter)
+            await asyncio.wait_for(engine.gone.wait(), 60)
+
+    run(main())
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn if "unclosed" in str(warning.message)] == []
 
 
 def test_streams_that_are_being_opened_can_be_given_up() -> None:

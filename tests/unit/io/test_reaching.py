@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -12,7 +13,7 @@ from polling import eventually
 
 from pyjmsack.io import reaching
 from pyjmsack.io.names import Address
-from pyjmsack.io.reaching import reach
+from pyjmsack.io.reaching import connect, reach
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 
@@ -162,3 +163,46 @@ def test_an_address_that_this_machine_does_not_have_is_named() -> None:
             await reach(loop, [at("10.0.0.1")], [at("203.0.113.9")])
 
     run(loop, main)
+
+
+class OtherLoop:
+    """A loop that is not one of asyncio, and opens what the test says."""
+
+    def __init__(self, *answers: object) -> None:
+        self._answers = [*answers]
+        self.asked: list[tuple[str, Any]] = []
+
+    async def create_connection(self, protocol: Any, host: str, port: int, **named: Any) -> Any:
+        self.asked.append((host, named["local_addr"]))
+        answer = self._answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def connected(loop: Any, *local: Address) -> Any:
+    return asyncio.run(
+        connect(loop, asyncio.Protocol, [at("fd00::1"), at("10.0.0.1")], local, ssl=None, server_hostname=None)
+    )
+
+
+def test_another_loop_gets_the_addresses_one_after_the_other_and_makes_the_sockets() -> None:
+    loop = OtherLoop(OSError("unreachable"), "the transport")
+    assert connected(loop) == "the transport"
+    assert loop.asked == [("fd00::1", None), ("10.0.0.1", None)]
+    loop = OtherLoop("the transport")
+    assert connected(loop, at("127.0.0.1")) == "the transport"
+    assert loop.asked == [("10.0.0.1", ("127.0.0.1", 1))]
+
+
+def test_another_loop_that_reaches_no_address_gives_the_reason_for_each() -> None:
+    with pytest.raises(OSError, match="unreachable; refused"):
+        connected(OtherLoop(OSError("unreachable"), OSError("refused")))
+
+
+def test_another_loop_ends_at_the_first_address_that_refuses_tls() -> None:
+    """Its certificate is wrong, and not its address."""
+    loop = OtherLoop(ssl.SSLError("the certificate is wrong"))
+    with pytest.raises(ssl.SSLError):
+        connected(loop)
+    assert len(loop.asked) == 1
