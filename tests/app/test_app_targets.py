@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from contract.brokers import Target
+from emptying import take_everything
 from shared_brokers import Served
 
 from pyjmsack import App, ConnectionFactory, Message, Retry, aio
@@ -32,13 +33,7 @@ def remaining(url: str, *queues: str) -> list[list[str]]:
     """Take what is in the queues."""
     with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
         connection.start()
-        found: list[list[str]] = []
-        for queue in queues:
-            found.append([])
-            with session.create_consumer(session.create_queue(queue)) as consumer:
-                while (message := consumer.receive(0)) is not None:
-                    found[-1].append(message.body)
-        return found
+        return [[message.body for message in take_everything(session, session.create_queue(each))] for each in queues]
 
 
 def test_a_listener_retries_joins_and_answers_here_too(url: str, queue_name: str, collected: Collected) -> None:

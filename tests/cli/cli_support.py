@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable
 
 from click.testing import CliRunner, Result
+from emptying import take_everything
+from polling import wait_until
 
 from pyjmsack import AckMode, ConnectionFactory
 from pyjmsack.cli.main import cli
@@ -62,10 +64,14 @@ def take_all(url: str, queue: str, *, wait_for: int = 0) -> list[tuple[str, bool
     with ConnectionFactory(url).create_connection() as connection:
         connection.start()
         with connection.create_session(AckMode.AUTO_ACKNOWLEDGE) as session:
-            consumer = session.create_consumer(session.create_queue(queue))
             found: list[tuple[str, bool]] = []
-            while (message := consumer.receive(WAIT / 4 if len(found) < wait_for else 0)) is not None:
-                found.append((str(message.body), message.redelivered))
+
+            def enough() -> bool:
+                taken = take_everything(session, session.create_queue(queue))
+                found.extend((str(message.body), message.redelivered) for message in taken)
+                return len(found) >= wait_for
+
+            wait_until(enough)
             return found
 
 
