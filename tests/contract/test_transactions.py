@@ -136,6 +136,21 @@ async def test_a_rollback_returns_what_another_consumer_of_the_session_prefetche
     await jms.left()
 
 
+async def test_a_commit_spoils_no_acknowledgement_of_another_session(jms: Jms) -> None:
+    """S80, S89: Classic forgot over STOMP what the other session had acknowledged, and ended the connection."""
+    await jms.send("a")
+    connection = await jms.connection()
+    receiving, sending = [await connection.create_session(TRANSACTED) for _ in range(2)]
+    consumer, producer = await receiving.create_consumer(jms.queue), await sending.create_producer(jms.queue)
+    await take(consumer, 1)
+    await producer.send("b")
+    await sending.commit()
+    await receiving.rollback()
+    assert texts(await take(consumer, 2)) == ["a", "b"]
+    await receiving.commit()
+    await jms.left()
+
+
 async def test_commit_and_rollback_without_work_succeed(jms: Jms) -> None:
     """S85."""
     session, consumer, _ = await transacted(jms)

@@ -4,6 +4,11 @@ rollback (S75-S89).
 Artemis applies an ACK with a ``transaction`` at once and would lose its message at an ABORT. So this client sends the
 ACKs to Artemis after the COMMIT is confirmed. If the client crashes in between, the messages are delivered again, and
 none is lost (S88).
+
+ActiveMQ Classic applies an ACK with a ``transaction`` at the COMMIT. But a COMMIT of any session of the connection
+makes the broker forget the messages that other sessions have acknowledged in their transactions. If such a session
+rolls back and acknowledges a message again, the broker ends the connection. So the ACKs leave together with the COMMIT,
+and nothing comes in between.
 """
 
 from __future__ import annotations
@@ -55,17 +60,21 @@ class StompSession:
         self._engine.ask(b"SEND\ntransaction:" + self._begun(), outbound.payload, outbound.done)
 
     def acknowledge(self, receiver: StompReceiver, inbound: StompInbound) -> None:
-        """Add an acknowledgement to the transaction. For a volatile subscription nothing is sent now, because the
-        message may already have been acknowledged early."""
+        """Add an acknowledgement to the transaction. It is sent at the commit or after it."""
         self._acked.append((receiver, inbound))
-        subscriptions = receiver.subscriptions
-        if not self._dialect.transacted_acks or subscriptions.volatile:
-            return
-        if inbound in subscriptions.outstanding and inbound.ack is not None:
-            self._engine.write(b"ACK\n", inbound.ack, b"transaction:", self._begun(), b"\n\n\0")
+
+    def _write_acks(self) -> None:
+        """Send the ACKs as a part of the transaction. A volatile subscription needs none, because its messages may
+        already have been acknowledged early."""
+        for receiver, inbound in self._acked:
+            subscriptions = receiver.subscriptions
+            if not subscriptions.volatile and inbound in subscriptions.outstanding and inbound.ack is not None:
+                self._engine.write(b"ACK\n", inbound.ack, b"transaction:", self._begun(), b"\n\n\0")
 
     def commit(self, done: Completion[None]) -> None:
         """Commit the sends, then send the acknowledgements that could not be part of the transaction."""
+        if self._dialect.transacted_acks:
+            self._write_acks()
         acked, transaction = self._take()
         self._commit = done
         if transaction is None:
