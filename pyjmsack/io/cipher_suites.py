@@ -85,7 +85,7 @@ def _named(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]
         if suite not in known:
             near = difflib.get_close_matches(suite, known, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
-            raise InvalidURLException(f"{option}: {name} is no suite that this OpenSSL has and regards as safe{hint}")
+            raise InvalidURLException(f"{option}: this OpenSSL does not have the suite {name}, or it is unsafe{hint}")
         found.append(suite)
     return found
 

@@ -275,7 +275,7 @@ class Connection:
         return self._reader.fileno()
 
     def next(self) -> Delivery | None:
-        """Return the next message that has arrived, ``None`` if there is none."""
+        """Return the next message that has arrived, or ``None`` if there is none."""
         try:
             delivery = self._ready.popleft()
         except IndexError:

@@ -1,1 +1,1 @@
-"""The wire protocols, one package each; a provider never imports another."""
+"""The wire protocols. Each protocol has a package, and no provider imports another provider."""

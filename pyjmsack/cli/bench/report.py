@@ -76,7 +76,7 @@ def _chart(times: Histogram) -> Table:
 
 
 def in_unit(seconds: float | None) -> str:
-    """Return a time in the unit that fits; ``-`` for ``None``."""
+    """Return a time as text, in the unit that fits. Return ``-`` for ``None``."""
     if seconds is None:
         return "-"
     size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), _UNITS[-1])

@@ -86,7 +86,7 @@ def soak(
     if url is None and (kill_command or user):
         raise click.UsageError("--kill-command and --user are for your own broker; give its --url")
     if url is not None and protocol is not None:
-        raise click.UsageError("--protocol is for the embedded broker; the schemes in --url name that of your own")
+        raise click.UsageError("--protocol is for the embedded broker; for your own broker write the scheme in --url")
     if restart_command and not kill_command:
         raise click.UsageError("--restart-command needs --kill-command")
     before = Resources.now()

@@ -56,7 +56,7 @@ class Ledger:
         self.unconfirmed = 0
         """Sends that timed out. Each message may have arrived or not."""
         self.rolled_back = self.in_doubt = 0
-        """Failed transactions of the relay, and those that may have taken effect (S94)."""
+        """The failed transactions of the relay, and the transactions of the relay that may have taken effect (S94)."""
         self._excused: set[int] = set()
         self._parts: dict[int, set[int]] = {}
         """For each transaction with missing messages: the places of the messages that arrived."""

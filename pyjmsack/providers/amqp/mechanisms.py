@@ -161,7 +161,7 @@ class Scram(Mechanism):
             self._verify(data)
         elif self._challenged != 2:
             raise JMSSecurityException(
-                f"the broker accepted the login without the proof that {self.name} asks of it: it may be an impostor"
+                f"the broker accepted the login without the proof that {self.name} requires; it may be an impostor"
             )
 
     def _prove(self, challenge: bytes) -> bytes:

@@ -378,7 +378,7 @@ def test_java_s_names_of_the_suites_of_tls_1_2_are_understood() -> None:
         ({"enabled_protocols": ("TLSv1.1",)}, "leave no TLS version"),
         ({"context_protocol": "TLSv1.2", "disabled_protocols": ("TLSv1.2",)}, "leave no TLS version"),
         ({"enabled_cipher_suites": ("TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA265",)}, r"did you mean ECDHE-RSA-AES128-GCM"),
-        ({"disabled_cipher_suites": ("RC4",)}, "no suite that this OpenSSL has"),
+        ({"disabled_cipher_suites": ("RC4",)}, "this OpenSSL does not have the suite RC4"),
         ({"enabled_cipher_suites": (SUITE,), "disabled_cipher_suites": (SUITE,)}, "leave no suite"),
         ({"enabled_cipher_suites": (SUITE,), "enabled_protocols": ("TLSv1.3",)}, "leave no suite"),
         ({"enabled_cipher_suites": ALL_OF_1_3, "context_protocol": "TLSv1.2"}, "leave no suite"),

@@ -83,8 +83,8 @@ def _number(wire_type: Any) -> Callable[[int], bytes]:
 
 
 def _write_symbols(names: tuple[str, ...]) -> bytes:
-    """Encode several symbols as an array (1.6.24), and one symbol plainly. A field that is declared ``multiple`` may
-    have either form (1.4).
+    """Encode several symbols as an array (1.6.24), but a single symbol without an array. A field that is declared
+    ``multiple`` may have either form (1.4).
     """
     if len(names) == 1:
         return encode_symbol(names[0])
