@@ -198,7 +198,7 @@ class TaskDispatcher:
         return self._task is not None
 
     def idle(self) -> Steps[None]:
-        """Wait for the call at work."""
+        """Wait until the call that runs now has ended."""
         if self._task is not None and not self.running_here():
             done: Completion[None] = Completion()
             self._waiters.append(done)

@@ -43,7 +43,7 @@ class Checks:
         self._functions[name] = function
 
     def results(self) -> dict[str, dict[str, str]]:
-        """Run the checks, and return the result of each, as JSON can hold it."""
+        """Run the checks, and return the results by name. JSON can hold the results."""
         return {name: self._result(name, function) for name, function in [*self._functions.items()]}
 
     def _result(self, name: str, function: Callable[[], Any]) -> dict[str, str]:

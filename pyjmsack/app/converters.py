@@ -60,7 +60,7 @@ class JsonConverter:
 
     Raises:
         ValueError: ``types`` is given without ``type_property``, or two fields of one of the types have the same name
-            in camelCase. Of other classes the first message with two such fields is refused.
+            in camelCase. Classes that are not in ``types`` are checked when an object of them is sent.
     """
 
     def __init__(

@@ -100,7 +100,7 @@ class Face(Protocol):
         ...
 
     def ends(self, error: BaseException) -> bool:
-        """Return whether the worker that caught this error must end, because its thread or its task is to end."""
+        """Return whether this error ends the thread or the task of the worker. Then the worker must end too."""
         ...
 
     def here(self) -> object:

@@ -44,7 +44,8 @@ fi
 
 
 class BrokerProcess:
-    """The process of a broker, at most one at a time. If Python is killed, the watchdog also removes ``temporary``."""
+    """The process of a broker, at most one at a time. If Python is killed, a watchdog kills the broker and
+    removes ``temporary``."""
 
     def __init__(self, temporary: Path | None = None) -> None:
         self._temporary = temporary

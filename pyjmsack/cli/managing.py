@@ -50,8 +50,8 @@ def duration(text: str) -> float:
 
 
 def jolokia_option(command: Command) -> Command:
-    """Add ``--jolokia`` as the argument ``jolokia``. Its default comes from the context or from a variable, if the
-    context or the environment also names the broker.
+    """Add ``--jolokia`` as the argument ``jolokia``. Without the option the Jolokia of the context
+    counts, or else the environment variable. Neither counts if the broker was named elsewhere.
 
     This decorator stands below ``connection_options``.
     """

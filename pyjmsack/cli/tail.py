@@ -113,7 +113,7 @@ def tail(
     --format: %b body, %t time stamp, %i message id, %d destination, %c correlation id, %y type,
     %n priority, %p properties, %p{NAME} one property, %% a percent sign, \\n and \\t.
 
-    A queue is looked into again and again, so that a message that a consumer takes between two looks is not seen.
+    The command looks into a queue again and again. It does not see a message that a consumer takes between two looks.
     ActiveMQ Classic may show the first 400 messages only.
     """
     with stop_on_signals() as stop, login.factory(jms__receiveLocalOnly=True).create_connection() as connection:

@@ -143,8 +143,9 @@ class Runtime(Protocol):
         ...
 
     def away(self, work: Callable[[], Any]) -> Any:
-        """Run ``work``, which waits for a disk, for the caller, and return its result. In asyncio return an awaitable
-        of the result.
+        """Run ``work`` for the caller, and return its result. In asyncio return an awaitable of the result.
+
+        ``work`` may wait for a disk.
         """
         ...
 

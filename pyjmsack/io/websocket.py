@@ -93,7 +93,7 @@ class WebSocketEngine:
                 self._stream.close()
 
     def _events(self) -> list[events.Event]:
-        """Return the events of the bytes. Refuse too many frames without data, because they only take time."""
+        """Return the events of the bytes that arrived. Refuse too many frames without data: they only take time."""
         happened: list[events.Event] = []
         empty = 0
         for event in self._connection.events():

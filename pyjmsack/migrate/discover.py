@@ -180,7 +180,7 @@ class _Migration:
     # the values in them
 
     def _learn(self, xmls: Mapping[str, Element]) -> None:
-        """Take from the broker's own files the kind of broker, and the port of the new protocol."""
+        """Take the kind of broker, and the port of the new protocol, from the broker's own files."""
         wanted = self.settings.protocol.upper()
         for root in xmls.values():
             kind = broker_of(root)

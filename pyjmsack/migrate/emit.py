@@ -165,7 +165,7 @@ def _imports(reads_environment: bool, listening: bool) -> str:
 
 
 def login(factory: Factory) -> Iterator[str]:
-    """Yield the arguments with the user and the secrets of a factory. Secrets come from the environment."""
+    """Yield the arguments for the user and the secrets of a factory. The code reads secrets from the environment."""
     if factory.username:
         yield f"username={factory.username!r}"
     elif factory.asks_for_user:

@@ -30,7 +30,7 @@ PASSWORD: Final = "PYJMSACK_PASSWORD"  # noqa: S105 - the name of a variable
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a factory besides its URL, named as an option of a URL."""
+    """One setting of a factory. ``option`` is the name that the setting has as an option of a URL."""
 
     place: Place
     key: str

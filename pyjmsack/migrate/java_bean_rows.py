@@ -333,7 +333,7 @@ def _shown(one: Property) -> str:
 
 
 def _qos(one: Property) -> Said:
-    """Return the answer with the settings of ``new QosSettings(mode, priority, milliseconds)``."""
+    """Return the Python code for ``new QosSettings(mode, priority, milliseconds)``, which is an ``Answer``."""
     made = one.only.made
     values = [each.value for each in made.arguments] if made is not None else []
     if len(values) != 3 or not all(value is not None for value in values):

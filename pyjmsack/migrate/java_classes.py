@@ -203,7 +203,10 @@ def _fields(tokens: Tokens, inside: range) -> Iterator[tuple[str, str]]:
 
 
 def _end_of_member(tokens: Tokens, index: int, stop: int) -> int:
-    """Return the index behind a field, a method or an inner class, of which ``index`` is the first mark."""
+    """Return the index behind a field, a method or an inner class.
+
+    ``index`` is the place of the first sign behind its name: ``;``, ``=``, ``{`` or ``(``.
+    """
     value = tokens.is_at(index, "=")
     while index < stop:
         text = tokens.all[index].text if tokens.all[index].kind == "mark" else ""

@@ -36,8 +36,8 @@ _UNMARKED: dict[str, Callable[[Any], Any]] = {
 def body_of(message: Message) -> tuple[bytes | None, str]:
     """Return the body as bytes, or ``None`` if there is none, and its type.
 
-    The type is ``text``, ``bytes``, ``map``, ``stream``, ``none`` or ``other``. The type ``other`` stands for another
-    class of message; its JSON cannot be turned back by ``message_of``.
+    The type is ``text``, ``bytes``, ``map``, ``stream``, ``none`` or ``other``. A body of another class of
+    message becomes JSON and has the type ``other``. ``message_of`` cannot make a message from such a body.
 
     Raises:
         MessageFormatException: the body cannot be decoded.

@@ -199,8 +199,10 @@ def _kind(value: Any) -> str:
 
 
 def _portable(value: Any) -> str | None:
-    """Return a value of a type that JMS does not have as JSON. ``None`` means that JMS has its type, or it has no such
-    form."""
+    """Return the value as JSON if JMS does not have its type.
+
+    Return ``None`` if JMS has the type, or if the value cannot be written as JSON.
+    """
     if _is_text(value) or isinstance(value, bool | int | float):
         return None
     try:

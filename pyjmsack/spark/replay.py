@@ -43,8 +43,8 @@ def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **opt
     """Send dead letters to the queues they came from. A repeated call sends no letter twice.
 
     Each letter gets a new duplicate id, because with the old one Artemis would accept the letter and drop it. The new
-    id is made from ``attempt``, the message id and the place of the row in its drain, because two letters may have the
-    same message id.
+    id is made from ``attempt``, the message id, and the place of the row in the read that took it (``drainId``). The
+    place counts because two letters may have the same message id.
 
     Args:
         letters: rows of :func:`dead_letters`, which may be changed or filtered.

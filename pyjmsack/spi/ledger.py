@@ -23,8 +23,8 @@ class Ledger(Protocol):
     def send(self, line: str, /) -> None:
         """Record the outcome of a send.
 
-        The columns are message id, duplicate id, number, time sent, time answered, outcome and transaction. The tail
-        has producer, destination, protocol, broker and connection.
+        The columns are message id, duplicate id, number, time sent, time answered, outcome and transaction. The last
+        field of the line, the tail, joins producer, destination, protocol, broker and connection.
         """
         ...
 
@@ -32,14 +32,16 @@ class Ledger(Protocol):
         """Record the outcome of a delivery.
 
         The columns are message id, ordinal, time received, time settled, delivery count, 1 if the message was delivered
-        before, outcome and transaction. The tail has consumer, destination, ack mode, protocol, broker and connection.
+        before, outcome and transaction. The last field of the line, the tail, joins consumer, destination,
+        ack mode, protocol, broker and connection.
         """
         ...
 
     def event(self, line: str, /) -> None:
         """Record an event of the connection.
 
-        The columns are time, kind and detail. The tail has protocol, broker and connection.
+        The columns are time, kind and detail. The last field of the line, the tail, joins protocol, broker and
+        connection.
         """
         ...
 

@@ -45,7 +45,7 @@ class Turns:
         self._began = time.monotonic()
 
     def begin(self) -> None:
-        """Let the time begin; call it once, before the first turn."""
+        """Start the clock. Call this method once, before the first turn."""
         self._began = time.monotonic()
 
     def end(self) -> None:

@@ -17,7 +17,7 @@ _FLOW_SIZE: Final = 512
 
 
 class Strays:
-    """Removes the Flow frames on channels that cannot exist from the bytes of a peer.
+    """Removes from the bytes of a peer the Flow frames whose channel cannot exist.
 
     Args:
         channel_max: the highest channel number that this client announces.
