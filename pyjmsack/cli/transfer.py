@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyjmsack import (
     AckMode,
@@ -42,6 +42,9 @@ _MOST_LEFT = 10_000
 The session holds each of these messages until the session closes, because a message that is given back would be
 delivered again at once.
 """
+
+_RETURN = 30.0
+"""Seconds to wait for a message that was rolled back."""
 
 Target = Callable[[Message], "Queue | None"]
 
@@ -118,6 +121,8 @@ class Transfer:
     """The name of the target if all messages have the same one, which must not be the source."""
     each_its_own: bool = False
     """Whether each message has a target of its own. Then a broker that refuses one message may take the others."""
+    returning: int = field(default=0, init=False)
+    """Messages of a transaction that was rolled back. They come again, perhaps later (``redelivery-delay``)."""
 
     def run(self, login: Login, pace: Pace, stop: Stop, show: Counter) -> int:
         """Move messages until the queue is empty, the limit is reached or a stop is requested. Return their number.
@@ -161,6 +166,7 @@ class Transfer:
             producer = session.create_producer()
             under_way = 0
             while (message := self._next(consumer, under_way, stop)) is not None:
+                self.returning = under_way + 1
                 target = self.target(message)
                 if target is None:
                     return False
@@ -177,6 +183,7 @@ class Transfer:
                     if not self._committed(session, under_way, show):
                         return False
                     under_way = 0
+                self.returning = under_way
             return not under_way or self._committed(session, under_way, show)
 
     def _committed(self, session: Session, under_way: int, show: Counter) -> bool:
@@ -202,7 +209,8 @@ class Transfer:
         with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
             consumer = session.create_consumer(Queue(self.source), self.selector)
             producer = session.create_producer()
-            while (message := self._next(consumer, 0, stop)) is not None:
+            while (message := self._next_again(consumer, stop)) is not None:
+                self.returning -= 1
                 target = self.target(message)
                 if target is None:
                     self._leave()
@@ -240,6 +248,20 @@ class Transfer:
         if stored is None:
             return None
         return hashlib.sha256(b"pyjmsack-transfer\0%b\0%b" % (self.source.encode(), stored)).hexdigest()
+
+    def _next_again(self, consumer: MessageConsumer, stop: Stop) -> Message | None:
+        """Return the next message. Wait if messages that were rolled back must come again."""
+        message = self._next(consumer, 0, stop)
+        until = time.monotonic() + _RETURN
+        while message is None and self.returning > 0 and self.moved != self.limit and not stop.requested:
+            if time.monotonic() > until:
+                remark(
+                    f"Given back to {self.source} and not seen again within {_RETURN:g} s: {amount(self.returning)}."
+                    " The queue delays redeliveries, or another consumer took them. Run the command again later."
+                )
+                return None
+            message = consumer.receive(_SLICE)
+        return message
 
     def _next(self, consumer: MessageConsumer, under_way: int, stop: Stop) -> Message | None:
         if stop.requested or self.moved + under_way == self.limit:

@@ -20,6 +20,7 @@ from pyjmsack import (
     TextMessage,
     TransactionRolledBackException,
 )
+from pyjmsack.cli import transfer
 from pyjmsack.cli.dlq.moving import Round, run_rounds
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.move import copy
@@ -222,3 +223,39 @@ def test_two_spellings_of_one_queue_are_refused(broker: str, source: str, target
             check_apart(connection, source, target)
     else:
         check_apart(connection, source, target)
+
+
+def _rolled_back(later: list[Any]) -> tuple[Any, Any]:
+    """Return a login whose broker refuses a transaction of one message, and then gives ``later``; and the session."""
+    login: Any = MagicMock()
+    connection = login.factory.return_value.create_connection.return_value.__enter__.return_value
+    connection.metadata.transaction_guarantee = "atomic"
+    connection.metadata.capabilities = ()
+    session = connection.create_session.return_value.__enter__.return_value
+    consumer = session.create_consumer.return_value
+    consumer.receive.side_effect = [_Received("a"), *later]
+    consumer.receive_nowait.return_value = None
+    session.create_producer.return_value.send.side_effect = [MessageFormatException("not in a transaction"), None]
+    return login, session
+
+
+def test_a_message_that_was_rolled_back_is_waited_for_because_its_queue_may_delay_it() -> None:
+    """With ``redelivery-delay`` the queue looked empty, and the command ended without a word."""
+    login, session = _rolled_back([None, None, None, _Received("a"), None])
+    with closing(Stop()) as stop:
+        assert (
+            Transfer("source", lambda _: Queue("t")).run(login, Pace(None, stop), stop, lambda count, note: None) == 1
+        )
+    assert session.create_consumer.return_value.receive.call_count == 6
+
+
+def test_a_message_that_was_rolled_back_and_does_not_come_again_is_told_of(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(transfer, "_RETURN", -1.0)
+    login, _ = _rolled_back([None])
+    with closing(Stop()) as stop:
+        assert (
+            Transfer("source", lambda _: Queue("t")).run(login, Pace(None, stop), stop, lambda count, note: None) == 0
+        )
+    assert "Given back to source and not seen again within -1 s: 1 message." in capsys.readouterr().err
