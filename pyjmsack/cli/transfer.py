@@ -67,20 +67,36 @@ class Pace:
 
 
 def check_apart(connection: Connection, source: str, target: str) -> None:
-    """Check that two names do not mean the same queue, because the work on such a queue would never end.
+    """Check that the target is no queue of the source, because the work on such a queue would never end.
 
     Args:
         connection: an open connection, which says what kind of broker this is.
         source, target: the names. They may have options.
 
     Raises:
-        Failure: the names mean the same queue.
+        Failure: the names mean the same queue, or the source is a pattern of ActiveMQ Classic that covers the target.
     """
     first, second = Queue(source).name, Queue(target).name
     if connection.metadata.broker == "artemis":  # a queue of Artemis has its name for itself, whatever its address is
         first, second = first.rpartition("::")[2], second.rpartition("::")[2]
     if first == second:
         raise Failure(f"SOURCE {source} and TARGET {target} are the same queue, {first}; expected two queues")
+    if connection.metadata.broker != "artemis" and _covers(first, second):
+        raise Failure(f"SOURCE {source} covers TARGET {target}; expected a TARGET that is none of these queues")
+
+
+def _covers(pattern: str, name: str) -> bool:
+    """Return whether ActiveMQ Classic takes messages of the queue ``name`` for a consumer of ``pattern``.
+
+    ``*`` stands for one word, ``>`` at the end for any number of words. A comma separates several names.
+    """
+    return any(_matches(each.strip().split("."), name.split(".")) for each in pattern.split(","))
+
+
+def _matches(pattern: list[str], words: list[str]) -> bool:
+    if pattern[-1] == ">":
+        pattern, words = pattern[:-1], words[: len(pattern) - 1]
+    return len(pattern) == len(words) and all(each in ("*", word) for each, word in zip(pattern, words, strict=True))
 
 
 def check_left(left: int, done: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import closing
 from typing import Any
 from unittest.mock import MagicMock
@@ -220,6 +221,33 @@ def test_two_spellings_of_one_queue_are_refused(broker: str, source: str, target
     connection.metadata.broker = broker
     if same:
         with pytest.raises(Failure, match="are the same queue, q; expected two queues"):
+            check_apart(connection, source, target)
+    else:
+        check_apart(connection, source, target)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "covered"),
+    [
+        ("orders.>", "orders.failed", True),
+        ("orders.>", "orders", True),
+        ("orders.*", "orders.failed", True),
+        ("orders.*.eu", "orders.failed.eu", True),
+        (">", "failed", True),
+        ("paid, failed", "failed", True),
+        ("orders.*", "orders.failed.eu", False),
+        ("orders.>", "failed", False),
+        ("orders.>", "ordersfailed", False),
+    ],
+)
+def test_a_pattern_of_classic_that_covers_the_target_is_refused(source: str, target: str, covered: bool) -> None:
+    """The messages would come back to the source for ever. On Artemis a queue may have such a name."""
+    connection: Any = MagicMock()
+    connection.metadata.broker = "artemis"
+    check_apart(connection, source, target)
+    connection.metadata.broker = "classic-6"
+    if covered:
+        with pytest.raises(Failure, match=f"SOURCE {re.escape(source)} covers TARGET {target}"):
             check_apart(connection, source, target)
     else:
         check_apart(connection, source, target)
