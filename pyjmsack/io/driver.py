@@ -355,6 +355,8 @@ class AsyncioConnector:
             ssl=context,
             server_hostname=endpoint.host if context is not None else None,
         )
+        if transport.is_closing():  # by the engine, which tells of the end itself; the descriptor may be gone already
+            return
         sock = transport.get_extra_info("socket")
         _configure(sock, options)
         if options.tcp_no_delay:
