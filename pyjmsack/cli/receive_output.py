@@ -342,7 +342,10 @@ def sync_directory(path: Path) -> None:
 
 
 def _file_label(message: Message) -> str:
-    """Return the text behind the number: the sender's file name without a directory, or an extension."""
+    """Return the text that follows the number in the name of a file.
+
+    This is the sender's file name without its directory. If there is no such name, it is an extension.
+    """
     name = os.path.basename(str(message.properties.get(FILE_NAME) or ""))
     safe = "".join(c if c.isprintable() else "_" for c in name).lstrip(".")
     short = safe.encode()[:_LONGEST_NAME].decode(errors="ignore")  # a cut is between two characters, not within one

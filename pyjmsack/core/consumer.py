@@ -521,7 +521,7 @@ class Consumer:
         Messages that the caller holds may still be acknowledged.
 
         Messages that the broker settled when it sent them cannot go back (S36). If there is no listener, ``receive``
-        hands them out.
+        still hands these messages out. A consumer with a listener drops them.
 
         Returns:
             False if the running listener did not finish within ``timeout`` seconds. No message is lost, because the

@@ -70,7 +70,7 @@ class Events:
             self._own_dispatcher().submit(partial(method, *arguments))
 
     def report(self, error: BaseException) -> None:
-        """Give an error that no caller waits for to the exception listener (S64, S126-S128)."""
+        """Call the exception listener with an error that no caller waits for (S64, S126-S128)."""
         listener = self.exception_listener
         if listener is None:
             log.error("no exception listener is set that could get this error: %s", error)

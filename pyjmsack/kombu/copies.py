@@ -46,7 +46,7 @@ class Copies:
         """The number of messages that went into the JMS queue so far."""
 
     async def takes(self, message: Message, binding: Name) -> bool:
-        """Return whether the consumer takes this copy. If not, the copy is to be accepted.
+        """Return whether the consumer takes this copy. If it does not, the caller accepts the copy to remove it.
 
         Args:
             message: a message that several bindings of the queue cover.

@@ -129,7 +129,10 @@ class _Reader:
             return None
 
     def _say_defaults(self, entry: Entry) -> None:
-        """Add a row if a default is taken: where the Java service runs, the variable may have another value."""
+        """Add a row if a placeholder has its default value.
+
+        The variable that the placeholder names may have another value where the Java service runs.
+        """
         names = [name for name in _WITH_DEFAULT.findall(entry.value) if name.strip() not in self.known]
         if names and not is_secret(entry.key):
             name = shown("name", names[0].strip())

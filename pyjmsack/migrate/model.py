@@ -98,7 +98,7 @@ class Factory:
 
     @property
     def asks_for_user(self) -> bool:
-        """Whether there is a password, and no file says the name of its user. Then the name comes from ``USER``."""
+        """Whether there is a password but no file names the user. The user name comes from ``USER`` in this case."""
         return not self.username and "jms.password" in self.secrets
 
 

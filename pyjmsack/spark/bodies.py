@@ -80,7 +80,7 @@ def message_of(session: Session, body: bytes | str | None, body_type: str | None
             return session.create_stream_message([_unmark(value) for value in json.loads(raw or b"[]")])
     except (ValueError, AttributeError, TypeError) as error:
         raise MessageFormatException(
-            f"a body of type {body_type!r} needs JSON of the form that a read gives the column body: {error}"
+            f"a body of type {body_type!r} needs JSON in the form that the column body has after a read: {error}"
         ) from error
     raise MessageFormatException(f"body_type {body_type!r}: expected text, bytes, map, stream or none")
 

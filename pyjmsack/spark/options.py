@@ -43,7 +43,7 @@ def _seconds_from_ms(value: str) -> float:
 
 
 def _wait_from_ms(value: str) -> float:
-    """Return a number of seconds above zero, because with a wait of 0 seconds every queue would seem empty."""
+    """Return the seconds of an option in milliseconds. 0 is refused, because then every queue would seem empty."""
     return _count(value) / 1000
 
 

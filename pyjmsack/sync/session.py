@@ -82,7 +82,7 @@ class Session(SessionFacade):
 
         Raises:
             IllegalStateException: no client id was given, or the subscription has an active consumer (S141).
-            InvalidDestinationException: ``topic`` is not a topic, or a temporary one.
+            InvalidDestinationException: ``topic`` is not a topic, or is temporary.
             JMSException: the name is not valid (S143), or the broker refused the subscription.
         """
         subscription = Subscription(name, durable=True, shared=False)
@@ -102,7 +102,7 @@ class Session(SessionFacade):
         Raises:
             UnsupportedFeatureException: the broker has no shared subscriptions (S144).
             IllegalStateException: the name is in use with another topic or selector (S143).
-            InvalidDestinationException: ``topic`` is not a topic, or a temporary one.
+            InvalidDestinationException: ``topic`` is not a topic, or is temporary.
             JMSException: the name is not valid (S143), or the broker refused the subscription.
         """
         subscription = Subscription(name, durable=False, shared=True)
@@ -121,7 +121,7 @@ class Session(SessionFacade):
             UnsupportedFeatureException: the broker has no shared subscriptions (S144).
             IllegalStateException: the name is in use with another topic or selector, or by an unshared subscriber on
                 this connection (S143).
-            InvalidDestinationException: ``topic`` is not a topic, or a temporary one.
+            InvalidDestinationException: ``topic`` is not a topic, or is temporary.
             JMSException: the name is not valid (S143), or the broker refused the subscription.
         """
         subscription = Subscription(name, durable=True, shared=True)

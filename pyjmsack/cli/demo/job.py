@@ -108,7 +108,12 @@ class Result:
 
     @classmethod
     def of(cls, job: Job, title: str, face: str, protocol: str, kills: int, left: int) -> Result:
-        """Judge a finished job. ``kills`` counts the deaths of the broker, ``left`` the messages on its queue."""
+        """Judge a finished job.
+
+        Args:
+            kills: how often the broker was killed.
+            left: how many messages are still on the queue of the job.
+        """
         ledger, total = job.ledger, len(job.source.lines)
         lost = total - ledger.received
         differing = ledger.differing()

@@ -55,7 +55,8 @@ def plan(logins: Mapping[str, Login], own: bool, full: bool, source: Source, pat
     Args:
         logins: how to reach the broker, by protocol.
         own: whether the broker may be killed.
-        full: whether one run comes after the other, and each of the last ones has kills of its own.
+        full: True to do one run after the other, so that each run that kills the broker has kills of its own. False to
+            do runs side by side, which share the kills.
         source: the lines to send.
         patience: seconds without an arrival after which missing lines count as lost.
     """

@@ -89,7 +89,7 @@ def choice_of(
     so that this process checks them.
 
     Raises:
-        UsageError: ``--cause`` has a text that Artemis does not note.
+        UsageError: on Artemis ``--cause`` is neither ``expired`` nor ``failed``.
     """
     parts = [f"({selector})"] if selector else []
     if older_than is not None:

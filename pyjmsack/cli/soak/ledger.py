@@ -121,8 +121,9 @@ class Ledger:
         """Return the broken promises, in words.
 
         Args:
-            atomic: whether the received and the sent messages of a transaction take effect together. If they do not, a
-                second copy behind a relay is not a problem (S88).
+            atomic: whether the received and the sent messages of a transaction take effect together. If they do not,
+                it is not a problem that a message comes twice after a transacted session has moved it to another queue
+                (S88).
         """
         repeated = self.repeated if atomic else 0
         missing = self.confirmed.missing_in(self.received)

@@ -145,8 +145,8 @@ class Caution:
         """Note that credit for one message is granted.
 
         Returns:
-            True if this is the first such credit of a link that takes one message at a time only for a while. The time
-            of :meth:`time_left` begins with this credit.
+            True if this is the first such credit of a link that is limited to one message at a time for a while. The
+            time of :meth:`time_left` begins with this credit.
         """
         self._asked = monotonic()
         first = self._begun is None and self.single is Single.FOR_A_WHILE

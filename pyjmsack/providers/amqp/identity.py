@@ -26,7 +26,11 @@ _TEXT_OR_BINARY = (0xA0, 0xA1, 0xB0, 0xB1)
 
 
 def as_it_came(message: sections.Sections, payload: bytes) -> bytes:
-    """Return the identity for a broker that never changes the bytes of the bare message: one slice of the payload."""
+    """Return the identity of a message, for a broker that never changes the bytes of the bare message.
+
+    It consists of the parts of the header and the annotations, and of the payload from the properties on. If this part
+    of the payload is large, its digest takes its place.
+    """
     assert message._properties is not None  # the caller looked for the id
     start = message._properties[0]
     end = len(payload)

@@ -217,7 +217,7 @@ class AmqpSender(AmqpLink):
         return outcome_error(_STATE_NAMES.get(type(outcome), outcome.name), error)
 
     def _ended(self, error: JMSException) -> None:
-        """Fail the messages without an outcome, because the broker will not confirm them."""
+        """Fail the messages that have no outcome yet, because the broker will not confirm them."""
         pending = [*([] if self._link is None else self._link.abandon()), *self._backlog]
         self._backlog.clear()
         upload, self._upload = self._upload, None

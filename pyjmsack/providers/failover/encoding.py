@@ -52,7 +52,7 @@ def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str
     """Encode the message of a kept send again, for another broker.
 
     Args:
-        present_name: returns the present name of a temporary destination for an earlier name (S133).
+        present_name: takes an earlier name of a temporary destination and returns its present name (S133).
 
     Raises:
         JMSException: the other protocol cannot carry the message, or the other broker cannot delay it.

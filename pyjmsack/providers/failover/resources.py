@@ -116,7 +116,7 @@ class ConsumerRecord:
 class MemberSink:
     """Takes the messages of one consumer from one connection, and puts them into the inbox of the core.
 
-    Usually the sink adds no call for each message. Before its connection is in use, the sink keeps the messages that
+    While the connection is in use, messages go straight to the core. Before that, the sink keeps the messages that
     arrive, because STOMP brokers deliver at once. If the connection is lost before everything is restored, these
     messages are dropped and count as not delivered.
     """
@@ -259,7 +259,7 @@ class Resources:
         self._former_names.clear()
 
     def present_name(self, name: str) -> str:
-        """Return the present name of a temporary destination for an earlier name."""
+        """Return the present name of a temporary destination, given an earlier name."""
         number = self._former_names.get(hash(name))
         return self.temporaries[number][1] if number in self.temporaries else name
 

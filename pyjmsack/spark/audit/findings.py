@@ -98,7 +98,7 @@ class Audit:
     timeline: list[tuple[datetime, str, int]]
     """``(time, "sends" or "receives", messages per second)``."""
     kills: list[tuple[datetime, str]] = field(default_factory=list)
-    """Each connection that was not closed, with the time of its last row before it."""
+    """A pair for each connection that was not closed: the time of its last row, and its id."""
     look: Look | None = None
     """The content of the broker's queues when the audit looked into them. ``None`` if there was no look."""
 
@@ -174,7 +174,7 @@ def run_audit(
     Args:
         spark: the session that runs the audit. Its executors read the directories of the ledgers.
         paths: the ledgers.
-        suspects: the most message ids to list for each finding.
+        suspects: how many message ids to list at most for each finding.
         still_queued: how many messages are known to be in the queues and dead-letter queues.
         look: what the broker has in its queues, from :func:`look_into`. Give either ``look`` or ``still_queued``.
 
@@ -244,7 +244,7 @@ def _believe(findings: dict[str, Finding], still_queued: int | None) -> None:
 def _kills(
     left_open: list[str], events: list[dict[str, Any]], sends: DataFrame, receives: DataFrame
 ) -> list[tuple[datetime, str]]:
-    """Return each connection that was not closed, with the time of its last row before it."""
+    """Return a pair for each connection that was not closed: the time of its last row, and its id."""
     if not left_open:
         return []
     last: dict[str, datetime] = {}
