@@ -162,12 +162,13 @@ class _Reader:
             return
         listener.function = head.name
         parameters = parameters_of(tokens, tokens.inside(head.opening), self._known)
-        listener.parameters = [(name, annotation) for name, annotation, _ in parameters]
-        for name, annotation, line in parameters:
-            if "Header(" in annotation:
-                place, why = Place(self._file, line), "a parameter of the listener"
-                self._findings.add(place, "@Header", "", Verdict.CHANGED, f"{name}: {annotation}", why)
-                self.headers.add(line)
+        listener.parameters = [(one.name, one.annotation) for one in parameters]
+        for one in parameters:
+            if "Header(" in one.annotation:
+                place, verdict = Place(self._file, one.line), _HAND if one.open else Verdict.CHANGED
+                why = one.open or "a parameter of the listener"
+                self._findings.add(place, "@Header", "", verdict, f"{one.name}: {one.annotation}", why)
+                self.headers.add(one.line)
         listener.reply_to = self._reply_to(head, start) or ""
         listener.answers = self._answers(head)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import keyword
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from pyjmsack.migrate.java_tokens import Tokens, simple_name, split
 from pyjmsack.migrate.java_values import Known, value_of
+from pyjmsack.migrate.values import shown
 
-__all__ = ["annotation_of", "is_class", "parameters_in", "parameters_of", "snake"]
+__all__ = ["Parameter", "annotation_of", "is_class", "parameters_in", "parameters_of", "snake"]
 
 _TYPES: Final = {
     **dict.fromkeys(("String", "CharSequence", "char", "Character"), "str"),
@@ -46,6 +48,13 @@ _KINDS: Final = {"JMSTimestamp": "datetime", "JMSExpiration": "datetime", "JMSRe
 _SNAKE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OURS: Final = {"App", "Answer", "Header", "JsonConverter", "Annotated", "Decimal", "Enum", "Retry"}
 """Names that the generated code imports."""
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_DECIMAL: Final = re.compile(r"[+-]?[0-9]{1,19}(?:\.[0-9]{1,19})?")
+_BOOLEANS: Final = {
+    **dict.fromkeys(("true", "on", "yes", "1"), "True"),
+    **dict.fromkeys(("false", "off", "no", "0"), "False"),
+}
+"""The texts that Spring takes for a boolean."""
 _NAME: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _DEEPEST: Final = 8
 
@@ -83,8 +92,19 @@ def is_class(name: str) -> bool:
     return bool(_NAME.fullmatch(name)) and not keyword.iskeyword(name) and name not in _OURS | set(_TYPES)
 
 
-def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[tuple[str, str, int]]:
-    """Return the name, the annotation and the line of each parameter of a listener."""
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a listener in Python."""
+
+    name: str
+    annotation: str
+    line: int
+    open: str = ""
+    """What is left to do by hand, or empty."""
+
+
+def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[Parameter]:
+    """Return the parameters of a listener."""
     found = []
     for part in parameters_in(tokens, inside):
         name = tokens.all[part.stop - 1]
@@ -100,10 +120,11 @@ def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[tuple[str
                 header = range(part.stop - 1, part.stop)
             every = every or annotation == "Headers"
         index += tokens.is_at(index, "final")
-        kind = annotation_of(tokens, range(index, part.stop - 1))
+        kind, left = annotation_of(tokens, range(index, part.stop - 1)), ""
         if header:
-            kind = _header(tokens, header, kind, name.text, known)
-        found.append(("message" if every else snake(name.text), "Message" if every else kind or "Any", name.line))
+            kind, left = _header(tokens, header, kind, name.text, known)
+        kind = "Message" if every else kind or "Any"
+        found.append(Parameter("message" if every else snake(name.text), kind, name.line, left))
     return found
 
 
@@ -123,26 +144,44 @@ def parameters_in(tokens: Tokens, inside: range) -> list[range]:
     return parts
 
 
-def _header(tokens: Tokens, inside: range, kind: str, parameter: str, known: Known) -> str:
-    name, default, optional = parameter, "", False
+def _header(tokens: Tokens, inside: range, kind: str, parameter: str, known: Known) -> tuple[str, str]:
+    """Return the annotation of a parameter for a header, and what is left to do by hand."""
+    name, given, optional = parameter, range(0), False
     if inside and tokens.all[inside.start].text != parameter:
         for part in split(tokens, inside):
             sides = split(tokens, part, "=")
             key = tokens.all[sides[0].start].text if len(sides) == 2 and sides[0] else "name"
             value = sides[-1] if sides else part
-            text = _header_name(tokens, value, known) if key in ("name", "value") else value_of(tokens, value, known)
             if key in ("name", "value"):
-                name = text or parameter
-            elif key == "defaultValue" and text is not None:
-                default = text if kind == "int" and text.lstrip("-").isdecimal() else repr(text)
+                name = _header_name(tokens, value, known) or parameter
+            elif key == "defaultValue":
+                given = value
             elif key == "required":
-                optional = text == "false"
+                optional = value_of(tokens, value, known) == "false"
     kind = _KINDS.get(name, kind) or "Any"
-    if default:
-        return f"Annotated[{kind}, Header({name!r}, default={default})]"
-    if optional:
-        return f"Annotated[{kind} | None, Header({name!r})]"
-    return f"Annotated[{kind}, Header({name!r})]"
+    if given:
+        text = value_of(tokens, given, known)
+        default = None if text is None else _default(kind, text)
+        if default is not None:
+            return f"Annotated[{kind}, Header({name!r}, default={default})]", ""
+        why = (
+            f"its default {shown(name, text or tokens.source(given))} is no literal of {kind}: write default= yourself"
+        )
+        return f"Annotated[{kind}, Header({name!r})]", why
+    return f"Annotated[{kind}{' | None' if optional else ''}, Header({name!r})]", ""
+
+
+def _default(kind: str, text: str) -> str | None:
+    """Return a default of Spring, which is a text, as a literal of a type; ``None`` if the type has none for it."""
+    if kind in ("str", "Any"):
+        return repr(text)
+    if kind == "bool":
+        return _BOOLEANS.get(text.strip().lower())
+    if kind == "int" and _WHOLE.fullmatch(text.strip()):
+        return str(int(text))
+    if kind == "float" and _DECIMAL.fullmatch(text.strip()):
+        return repr(float(text))
+    return None
 
 
 def _header_name(tokens: Tokens, part: range, known: Known) -> str | None:
