@@ -5,12 +5,13 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterator, Mapping
+from textwrap import wrap
 from typing import Final
 
 from pyjmsack.migrate.emit import comment, identifier, login, named
 from pyjmsack.migrate.java_parameters import snake
 from pyjmsack.migrate.model import Factory, Findings, Listener, Schedule
-from pyjmsack.migrate.serving import CLIENT_ID, needs_client_id
+from pyjmsack.migrate.serving import CLIENT_ID, needs_client_id, other_queue
 from pyjmsack.types import AckMode
 
 __all__ = ["as_app"]
@@ -189,10 +190,18 @@ def _listener(
     head = f"@{app}.listener({', '.join(arguments)})"
     if len(head) > 110:
         head = f"@{app}.listener(\n{''.join(f'    {each},{chr(10)}' for each in arguments)})"
+    other = other_queue(listener, factory)
+    head = f"{_remark(other)}{head}" if other else head
     return (
         f"{head}\ndef {name}({parameters or 'message: Message'}) -> {listener.answers or 'None'}:\n"
         f'    """{comment(str(listener.place))}"""\n    raise NotImplementedError("your code")\n'
     )
+
+
+def _remark(text: str) -> str:
+    """Return a text as lines of a comment."""
+    plain = "".join(character if character.isprintable() else "?" for character in text)
+    return "".join(f"# {line}\n" for line in wrap(plain, 108, break_on_hyphens=False))
 
 
 def _error_handler(name: str, bean: str) -> str:

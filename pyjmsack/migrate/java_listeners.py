@@ -95,6 +95,7 @@ class _Reader:
         if destination.name:
             listener = Listener(name, place, destination.name, destination.topic)
             self._fill(listener, texts, container)
+            self._say_arguments(listener, texts)
             self._method(listener, start, opening)
             self._findings.listeners.append(listener)
 
@@ -154,6 +155,20 @@ class _Reader:
             guessed = container.durable is None and container.by_boot and bool(subscription)
             listener.durable = container.durable == "true" or guessed
             listener.subscription = subscription if listener.shared or listener.durable else ""
+
+    def _say_arguments(self, listener: Listener, texts: Mapping[str, str | None]) -> None:
+        """Add the rows of the selector and the subscription."""
+        if listener.selector:
+            python, text = "app.listener(..., selector=...)", shown("code", listener.selector)
+            self._findings.add(listener.place, "@JmsListener.selector", text, Verdict.SAME, python, "the same text")
+        if subscription := texts.get("subscription"):
+            key, text = "@JmsListener.subscription", shown("name", subscription)
+            if listener.subscription:
+                python, why = f"app.listener(..., topic=True, subscription={text!r})", "the same name"
+                self._findings.add(listener.place, key, text, Verdict.SAME, python, why)
+            else:
+                why = "Spring reads it only for a topic, and if the container is durable or shared"
+                self._findings.add(listener.place, key, text, Verdict.IGNORED, "", why)
 
     def _method(self, listener: Listener, start: int, opening: int) -> None:
         tokens = self._tokens

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Final
+from urllib.parse import unquote
 
 from pyjmsack.migrate.model import USER, Factory, Findings, Listener, Verdict
+from pyjmsack.migrate.values import shown
 
-__all__ = ["CLIENT_ID", "destination_of", "needs_client_id", "say_client_ids", "say_users"]
+__all__ = ["CLIENT_ID", "destination_of", "needs_client_id", "other_queue", "say_client_ids", "say_queues", "say_users"]
 
 CLIENT_ID: Final = "PYJMSACK_CLIENT_ID"
 """The environment variable with the client id of durable subscriptions."""
 _NO_PREFETCH: Final = re.compile(r"prefetchPolicy\.\w+=0(?!\d)")
+_CLIENT_ID_OF_URL: Final = re.compile(r"[?&]jms\.clientID=([^&)]*)")
+_SHARING: Final = 'docs/howto/from-spring.md, "A subscription that Java and Python share", says how both have one queue'
 _PULLS: Final = "consumer.allowPullListener=true"
 
 
@@ -33,9 +37,46 @@ def needs_client_id(listener: Listener, factories: Iterable[Factory]) -> bool:
     """Whether a listener has a durable subscription of its own, and the URL of its factory has no client id (S141)."""
     if listener.client_id:
         return False
+    used = _factory_of(listener, factories)
+    named = used is not None and bool(_CLIENT_ID_OF_URL.search(used.url))
+    return listener.durable and not listener.shared and not named
+
+
+def _factory_of(listener: Listener, factories: Iterable[Factory]) -> Factory | None:
     known = [factory for factory in factories if factory.url]
-    used = [factory for factory in known if factory.name == listener.factory] or known[:1]
-    return listener.durable and not listener.shared and not any("jms.clientID=" in factory.url for factory in used)
+    return next((factory for factory in known if factory.name == listener.factory), next(iter(known), None))
+
+
+def other_queue(listener: Listener, factory: Factory | None) -> str:
+    """Return why the messages that wait for the Java service stay in another queue; empty if both have one queue.
+
+    The client of Artemis and a client of AMQP give the queue of a durable subscription different names in some cases.
+    """
+    if factory is None or factory.client != "artemis" or "amqp" not in factory.url.partition("?")[0]:
+        return ""
+    if not (listener.subscription and listener.durable):
+        return ""
+    of_url = _CLIENT_ID_OF_URL.search(factory.url)
+    client_id = listener.client_id or (unquote(of_url[1]) if of_url else "")
+    names = [name for name in (client_id, listener.subscription) if name]
+    if not client_id and not listener.shared:
+        return ""  # the row about the client id comes first
+    java = ".".join(name.replace("\\", "\\\\").replace(".", "\\.") for name in names)
+    ours = ".".join(names) if client_id else f"{listener.subscription}:global"
+    if java == ours:
+        return ""
+    return (
+        f"the queue of this subscription is {shown('name', ours)} over AMQP, and {shown('name', java)} for the Java"
+        f" client of Artemis: each gets every message, and what waits in the one of Java stays there; {_SHARING}"
+    )
+
+
+def say_queues(findings: Findings) -> None:
+    """Add a row for each durable subscription whose queue has another name than that of the Java service."""
+    for listener in findings.listeners:
+        if why := other_queue(listener, _factory_of(listener, findings.factories)):
+            text = shown("name", listener.subscription)
+            findings.add(listener.place, "(queue of the subscription)", text, Verdict.BY_HAND, "", why)
 
 
 def say_client_ids(findings: Findings) -> None:

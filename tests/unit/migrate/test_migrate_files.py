@@ -213,6 +213,7 @@ def test_java_sources_are_an_inventory_with_file_and_line(tmp_path: Path) -> Non
     assert (listener.destination, listener.selector, listener.concurrency) == ("orders", "region = 'EU'", "3-10")
     assert [(one.place.line, one.key) for one in findings.rows] == [
         (3, "@JmsListener"),
+        (3, "@JmsListener.selector"),
         (5, "setTimeToLive"),
         (7, "@JmsListener"),
         (8, "createQueue"),

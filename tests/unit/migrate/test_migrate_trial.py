@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from migrate_support import of_text
+from migrate_support import of_text, row
 from test_migrate_app import made
 
-from pyjmsack.migrate import Verdict, as_app
+from pyjmsack.migrate import Findings, Verdict, as_app
 
 DEFAULTS = """\
 class L {
@@ -40,3 +40,67 @@ def test_a_default_of_a_header_has_the_type_of_its_parameter(tmp_path: Path, mon
     assert [name for name, one in rows.items() if one.verdict is Verdict.BY_HAND] == ["count", "level", "late"]
     assert "many is no literal of int" in rows["count"].why
     assert all("default=" not in rows[name].python for name in ("count", "level", "late"))
+
+
+SHARED = """\
+class L {
+    @Bean DefaultJmsListenerContainerFactory shared() {
+        var factory = new DefaultJmsListenerContainerFactory();
+        factory.setConnectionFactory(new ActiveMQConnectionFactory("tcp://a:61616"));
+        factory.setPubSubDomain(true);
+        factory.setSubscriptionShared(true);
+        factory.setSubscriptionDurable(true);
+        CLIENT
+        return factory;
+    }
+    @JmsListener(destination = "t", containerFactory = "shared", subscription = "NAME", selector = "a > 3")
+    void f(String body) {}
+    @JmsListener(destination = "q", subscription = "unread") void g(String body) {}
+}
+"""
+
+
+def of_shared(folder: Path, client: str, name: str, package: str = "artemis.jms.client.") -> Findings:
+    """What is found in a listener with a shared durable subscription."""
+    text = f"import org.apache.activemq.{package}ActiveMQConnectionFactory;\n{SHARED}"
+    return of_text(folder, "L.java", text.replace("CLIENT", client).replace("NAME", name))
+
+
+@pytest.mark.parametrize(
+    ("client", "name", "ours", "java"),
+    [
+        ("", "audit", "audit:global", "audit"),
+        ('factory.setClientId("desk.eu");', "audit.all", "desk.eu.audit.all", r"desk\.eu.audit\.all"),
+        ("", "audit.all", "audit.all:global", r"audit\.all"),
+    ],
+)
+def test_a_subscription_whose_queue_has_another_name_here_is_said(
+    tmp_path: Path, client: str, name: str, ours: str, java: str
+) -> None:
+    """Nobody gets an error: there are two queues, and what waits for the Java service is never received."""
+    found = of_shared(tmp_path, client, name)
+    told = row(found, "(queue of the subscription)")
+    assert (told.verdict, told.value) == (Verdict.BY_HAND, name)
+    assert f"is {ours} over AMQP, and {java} for the Java client of Artemis" in told.why
+    assert "A subscription that Java and Python share" in told.why
+    assert (Path(__file__).parents[3] / "docs/howto/from-spring.md").read_text().count(
+        "## A subscription that Java and Python share"
+    ) == 1
+    comments = " ".join(line[2:] for line in as_app(found).splitlines() if line.startswith("# "))
+    assert f"the queue of this subscription is {ours} over AMQP, and {java} for" in comments
+
+
+@pytest.mark.parametrize("client", ["artemis.jms.client.", ""])
+def test_a_subscription_with_the_same_queue_is_not_said(tmp_path: Path, client: str) -> None:
+    """Names without a dot and with a client id are the same. The client of Classic makes no such queue."""
+    found = of_shared(tmp_path, 'factory.setClientId("desk");', "audit", client)
+    assert "(queue of the subscription)" not in [one.key for one in found.rows]
+    assert "the queue of this subscription" not in as_app(found)
+
+
+def test_the_subscription_and_the_selector_of_a_listener_have_rows(tmp_path: Path) -> None:
+    found = of_shared(tmp_path, "", "audit")
+    assert row(found, "@JmsListener.selector").value == "a > 3"
+    first, second = (one for one in found.rows if one.key == "@JmsListener.subscription")
+    assert (first.verdict, first.python) == (Verdict.SAME, "app.listener(..., topic=True, subscription='audit')")
+    assert second.value == "unread"
