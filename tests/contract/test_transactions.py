@@ -11,6 +11,7 @@ from contract.brokers import not_on
 from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import (
     AckMode,
+    DeliveryMode,
     Message,
     Queue,
     ResourceAllocationException,
@@ -148,6 +149,18 @@ async def test_a_commit_spoils_no_acknowledgement_of_another_session(jms: Jms) -
     await receiving.rollback()
     assert texts(await take(consumer, 2)) == ["a", "b"]
     await receiving.commit()
+    await jms.left()
+
+
+async def test_a_transaction_takes_more_messages_than_a_broker_delivers_ahead(jms: Jms) -> None:
+    """S80, S89: Classic stops over STOMP after 400 messages that nobody has acknowledged."""
+    bodies = [str(number) for number in range(500)]
+    await jms.send(*bodies, delivery_mode=DeliveryMode.NON_PERSISTENT)
+    session, consumer, _ = await transacted(jms)
+    assert texts(await take(consumer, 500)) == bodies
+    await session.rollback()
+    assert texts(await take(consumer, 500)) == bodies
+    await session.commit()
     await jms.left()
 
 

@@ -278,6 +278,19 @@ def test_classic_gets_the_acks_inside_the_transaction(face: Face) -> None:
     assert {frame.headers["transaction"] for frame in (begun, ack, send, commit)} == {begun.headers["transaction"]}
 
 
+def test_classic_gets_the_acks_of_a_large_transaction_by_the_hundred(face: Face) -> None:
+    """S89: it stops delivering after 400 messages without an ACK, so a transaction of 500 never got all of them."""
+    peer = start(face, CLASSIC, messages=[str(number) for number in range(250)])
+    session = face.session(peer, mode=TRANSACTED)
+    consumer = session.create_consumer(QUEUE)
+    for _ in range(250):
+        assert consumer.receive(60) is not None
+    peer.wait("ACK", 200)
+    session.commit()
+    commands = [frame.command for frame in peer.frames if frame.command in ("BEGIN", "ACK", "COMMIT")]
+    assert commands == ["BEGIN", *["ACK"] * 250, "COMMIT"]
+
+
 @EITHER
 def test_a_transaction_without_work_sends_nothing(face: Face, server: str) -> None:
     """S76, S85."""

@@ -8,7 +8,8 @@ none is lost (S88).
 ActiveMQ Classic applies an ACK with a ``transaction`` at the COMMIT. But a COMMIT of any session of the connection
 makes the broker forget the messages that other sessions have acknowledged in their transactions. If such a session
 rolls back and acknowledges a message again, the broker ends the connection. So the ACKs leave together with the COMMIT,
-and nothing comes in between.
+and nothing comes in between. A large transaction sends its ACKs by the hundred, because the broker delivers only a few
+hundred messages of a queue ahead of their ACKs.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from pyjmsack.spi.resources import SessionInfo
 __all__ = ["StompSession"]
 
 Acked = list[tuple[StompReceiver, StompInbound]]
+_MOST_HELD = 100
+"""The most ACKs that wait for the COMMIT. Classic stopped after 400 messages without an ACK."""
 
 
 class StompSession:
@@ -44,6 +47,8 @@ class StompSession:
         """The name of the open transaction. A name is never used again, because Artemis confirms and drops a message
         for an unknown transaction."""
         self._acked: Acked = []
+        self._written = 0
+        """The number of these ACKs that the broker has as a part of the transaction."""
         self._ended: Completion[None] | None = None
         self._commit: Completion[None] | None = None
         """The last commit. While the broker has not answered it, its ACKs may not be sent yet."""
@@ -60,16 +65,21 @@ class StompSession:
         self._engine.ask(b"SEND\ntransaction:" + self._begun(), outbound.payload, outbound.done)
 
     def acknowledge(self, receiver: StompReceiver, inbound: StompInbound) -> None:
-        """Add an acknowledgement to the transaction. It is sent at the commit or after it."""
+        """Add an acknowledgement to the transaction. It is sent with others, at the commit, or after the commit."""
         self._acked.append((receiver, inbound))
+        if self._dialect.transacted_acks and len(self._acked) - self._written >= _MOST_HELD:
+            self._write_acks()
 
     def _write_acks(self) -> None:
-        """Send the ACKs as a part of the transaction. A volatile subscription needs none, because its messages may
-        already have been acknowledged early."""
-        for receiver, inbound in self._acked:
+        """Send the ACKs that wait, as a part of the transaction.
+
+        A volatile subscription needs none, because its messages may already have been acknowledged early.
+        """
+        for receiver, inbound in self._acked[self._written :]:
             subscriptions = receiver.subscriptions
             if not subscriptions.volatile and inbound in subscriptions.outstanding and inbound.ack is not None:
                 self._engine.write(b"ACK\n", inbound.ack, b"transaction:", self._begun(), b"\n\n\0")
+        self._written = len(self._acked)
 
     def commit(self, done: Completion[None]) -> None:
         """Commit the sends, then send the acknowledgements that could not be part of the transaction."""
@@ -93,7 +103,7 @@ class StompSession:
             self._commit.add_callback(lambda _: call())
 
     def _take(self) -> tuple[Acked, bytes | None]:
-        acked, self._acked = self._acked, []
+        acked, self._acked, self._written = self._acked, [], 0
         transaction, self._transaction = self._transaction, None
         return acked, transaction
 
