@@ -8,7 +8,9 @@ from collections.abc import Iterator, Mapping
 from textwrap import wrap
 from typing import Final
 
+from pyjmsack.migrate.bodies import KNOWN, OURS, STANDARD, used_classes
 from pyjmsack.migrate.emit import comment, identifier, login, named
+from pyjmsack.migrate.java_classes import ENUM
 from pyjmsack.migrate.java_parameters import snake
 from pyjmsack.migrate.model import Factory, Findings, Listener, Schedule
 from pyjmsack.migrate.serving import CLIENT_ID, needs_client_id, other_queue
@@ -22,30 +24,6 @@ _MODES: Final = {
 }
 _CLIENT_ID_OF_URL: Final = re.compile(r"(?<=[?&])jms\.clientID=([^&]*)&?")
 _WORD: Final = re.compile(r"\b[A-Za-z_]\w*\b")
-_STANDARD: Final = (
-    ("dataclasses", ("dataclass",)),
-    ("datetime", ("date", "datetime")),
-    ("decimal", ("Decimal",)),
-    ("enum", ("Enum",)),
-    ("typing", ("Annotated", "Any")),
-    ("uuid", ("UUID",)),
-)
-_OURS: Final = (
-    "Answer",
-    "App",
-    "BytesMessage",
-    "Header",
-    "JsonConverter",
-    "MapMessage",
-    "Message",
-    "ObjectMessage",
-    "Retry",
-    "Session",
-    "StreamMessage",
-    "TextMessage",
-)
-_KNOWN: Final = {*_OURS, *(name for _, names in _STANDARD for name in names), "str", "int", "float", "bool", "bytes"}
-_KNOWN_TOO: Final = {"list", "dict", "set", "tuple", "None", "False", "default"}
 _RETRIES: Final = {"activemq": "Retry(6, delay=1, backoff=1)", "artemis": "Retry(delay=0)", "qpid": "Retry(delay=0)"}
 """What each Java client does with a message that was rolled back. Artemis and Qpid JMS leave the waits to the broker,
 and ActiveMQ Classic waits one second, six times."""
@@ -58,16 +36,15 @@ def as_app(findings: Findings) -> str:
     Args:
         findings: what :func:`pyjmsack.migrate.migrate` returned.
     """
-    classes = _classes(findings)
+    classes = used_classes(findings)
     apps = _apps(findings)
-    taken = {"logging", "os", "converter", *_KNOWN, *classes, *(app for app, _, _ in apps)}
-    body: list[str] = [text for name, fields in classes.items() for text in _class(name, fields)]
-    if findings.type_property:
-        listed = "".join(f"    {text!r}: {kind},\n" for text, kind in findings.types.items() if kind in classes)
-        types = f", {{\n{listed}}}" if listed else ""
-        body.append(f"converter = JsonConverter({findings.type_property!r}{types})\n")
+    taken = {"logging", "os", "field", "converter", *KNOWN, *classes, *(app for app, _, _ in apps)}
+    camel = findings.camel_case
+    body: list[str] = [text for name, fields in classes.items() for text in _class(name, fields, camel)]
+    converter = _converter(findings, classes)
+    body += [converter] if converter else []
     for name, factory, _ in apps:
-        body.append(_app(name, factory, bool(findings.type_property)))
+        body.append(_app(name, factory, bool(converter)))
     handlers: dict[str, str] = {}
     for bean in dict.fromkeys(listener.on_error for listener in findings.listeners if listener.on_error):
         handlers[bean] = identifier(f"on_error_of_{snake(bean)}", taken)
@@ -100,47 +77,30 @@ def _apps(findings: Findings) -> list[tuple[str, Factory | None, list[Listener]]
     return [(names[key], factories.get(key), listeners) for key, listeners in grouped.items()]
 
 
-def _classes(findings: Findings) -> dict[str, list[tuple[str, str]] | None]:
-    """Return the fields of the classes that the listeners and the converter name; ``None`` for unknown fields.
-
-    A class comes after the classes of its fields.
-    """
-    wanted = [*findings.types.values()]
-    for listener in findings.listeners:
-        wanted += [*(annotation for _, annotation in listener.parameters), listener.answers]
-    found: dict[str, list[tuple[str, str]] | None] = {}
-    seen: set[str] = set()
-    waiting = [name for text in reversed(wanted) for name in reversed(_named(text))]
-    while waiting:
-        name = waiting.pop()
-        if name not in seen:
-            seen.add(name)
-            fields = findings.classes.get(name) or []
-            inner = [each for _, text in fields if text != "=" for each in _named(text) if each not in seen]
-            waiting += [name, *reversed(inner)]
-        elif name not in found:
-            found[name] = findings.classes.get(name)
-    return found
+def _converter(findings: Findings, classes: Mapping[str, object]) -> str:
+    """Return the converter of the apps; empty if they need none of their own."""
+    arguments = []
+    if findings.type_property:
+        listed = "".join(f"    {text!r}: {kind},\n" for text, kind in findings.types.items() if kind in classes)
+        arguments = [repr(findings.type_property), *([f"{{\n{listed}}}"] if listed else [])]
+    arguments += ["camel_case=True"] if findings.camel_case else []
+    return f"converter = JsonConverter({', '.join(arguments)})\n" if arguments else ""
 
 
-def _named(annotation: str) -> list[str]:
-    """Return the names of the classes in an annotation."""
-    words = _WORD.findall(re.sub(r"Header\(.*\)", "", annotation))
-    return [word for word in words if word not in _KNOWN and word not in _KNOWN_TOO]
-
-
-def _class(name: str, fields: list[tuple[str, str]] | None) -> Iterator[str]:
-    if fields and all(annotation == "=" for _, annotation in fields):
-        yield f"class {name}(Enum):\n" + "".join(f"    {field} = {field!r}\n" for field, _ in fields)
+def _class(name: str, fields: list[tuple[str, str]] | None, camel_case: bool) -> Iterator[str]:
+    if fields and all(text.startswith(ENUM) for _, text in fields):
+        yield f"class {name}(Enum):\n" + "".join(f"    {field} {text}\n" for field, text in fields)
     elif fields is None:
         yield f'@dataclass\nclass {name}:\n    """A class of Java: write its fields here, named as in JSON."""\n'
     else:
-        listed = "".join(_field(field, annotation) for field, annotation in fields)
-        empty = all(keyword.iskeyword(field) for field, _ in fields)
+        listed = "".join(_field(field, annotation, camel_case) for field, annotation in fields)
+        empty = all(keyword.iskeyword(field) for field, _ in fields) and not (camel_case and fields)
         yield f"@dataclass\nclass {name}:\n{listed}{'    pass' + chr(10) if empty else ''}"
 
 
-def _field(name: str, annotation: str) -> str:
+def _field(name: str, annotation: str, camel_case: bool) -> str:
+    if keyword.iskeyword(name) and camel_case:
+        return f"    {name}_: {annotation}\n"
     if keyword.iskeyword(name):
         return f"    # {name} is a word of Python: a pydantic model with an alias can have it\n"
     return f"    {name}: {annotation}\n"
@@ -256,8 +216,10 @@ def _imports(text: str) -> str:
     used = {*_WORD.findall(text)}
     lines = ["from __future__ import annotations", "", "import logging"]
     lines += ["import os"] if "os" in used else []
-    for module, names in _STANDARD:
-        if here := [name for name in names if name in used]:
+    for module, names in STANDARD:
+        here = [name for name in names if name in used]
+        here += ["field"] if module == "dataclasses" and "field(default_factory=" in text else []
+        if here:
             lines.append(f"from {module} import {', '.join(here)}")
-    ours = [name for name in _OURS if name in used]
+    ours = [name for name in OURS if name in used]
     return "\n".join([*lines, "", f"from pyjmsack import {', '.join(ours)}", ""])

@@ -12,8 +12,9 @@ from typing import Final
 from pyjmsack.migrate.java_parameters import annotation_of, is_class, parameters_in
 from pyjmsack.migrate.java_tokens import Tokens, simple_name, split
 from pyjmsack.migrate.java_values import Known, value_of
+from pyjmsack.migrate.values import shown
 
-__all__ = ["Shape", "classes_of", "with_bases"]
+__all__ = ["ENUM", "Note", "Shape", "classes_of", "with_bases"]
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _KINDS: Final = ("class", "record", "enum", "interface")
@@ -31,6 +32,26 @@ _LONGEST_HEAD: Final = 200
 _LONGEST: Final = 5_000
 """The most tokens of the components of a record, or of the names of an enumeration."""
 _MOST_BASES: Final = 8
+ENUM: Final = "= "
+"""The beginning of the text of a name of an enumeration. Its value in JSON follows."""
+_FLOAT: Final = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)[fFdD]?")
+_WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
+_EMPTY: Final = re.compile(
+    r"new (?:java \. util \. )?(?:ArrayList|LinkedList|HashSet|LinkedHashSet|TreeSet|HashMap|LinkedHashMap|TreeMap)"
+    r" (?:< .{0,60}> )?\( \)|(?:List|Set|Map) \. of \( \)|Collections \. empty(?:List|Set|Map) \( \)"
+)
+"""The sources of empty collections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the generated code does not have of a class."""
+
+    line: int
+    name: str
+    """The field, or empty."""
+    value: str
+    why: str
 
 
 @dataclass(slots=True)
@@ -44,6 +65,9 @@ class Shape:
     enumeration have ``=``."""
     base: str = ""
     """The simple name of the class that this one extends, or empty."""
+    file: str = ""
+    line: int = 0
+    notes: list[Note] = field(default_factory=list)
 
 
 def classes_of(tokens: Tokens) -> dict[str, Shape]:
@@ -65,8 +89,25 @@ def classes_of(tokens: Tokens) -> dict[str, Shape]:
         full = f"{around[-1][0]}${name}" if around else f"{package}{name}"
         around.append((full, tokens.after(body)))
         if word.text != "interface":
-            found.setdefault(name, _shape(tokens, index, body, full))
+            shape = _shape(tokens, index, body, full)
+            shape.line = word.line
+            found.setdefault(name, shape)
+    for index in range(len(tokens.all)):
+        if tokens.is_at(index, "@", "JsonNaming"):
+            _say_naming(tokens, index, found)
     return found
+
+
+def _say_naming(tokens: Tokens, index: int, found: Mapping[str, Shape]) -> None:
+    """Add a note to the class behind ``@JsonNaming``."""
+    at, _ = _annotations(tokens, index)
+    while at < len(tokens.all) and tokens.all[at].text in _MODIFIERS | _NOT_IN_JSON:
+        at += 1
+    shape = found.get(tokens.all[at + 1].text) if at + 1 < len(tokens.all) else None
+    if shape is not None and tokens.all[at].text in _KINDS:
+        code = shown("code", tokens.source(range(index + 1, min(at, index + 12))))
+        why = "the fields have other names in JSON than here: rename them as @JsonNaming says"
+        shape.notes.append(Note(tokens.all[index].line, "", code, why))
 
 
 def with_bases(shapes: Mapping[str, Shape]) -> dict[str, list[tuple[str, str]]]:
@@ -111,18 +152,32 @@ def _body(tokens: Tokens, index: int) -> int | None:
 def _shape(tokens: Tokens, index: int, body: int, full: str) -> Shape:
     kind = tokens.all[index].text
     if kind == "enum":
-        return Shape(full, _constants(tokens, tokens.inside(body)))
+        return _enumeration(tokens, tokens.inside(body), full)
     head = range(index + 2, body)
     unknown = _type_parameters(tokens, head)
     if kind == "record":
         opening = next((at for at in head if tokens.is_at(at, "(")), body)
         parts = parameters_in(tokens, tokens.inside(opening)[:_LONGEST]) if opening != body else []
-        components = (_component(tokens, part) for part in parts)
-        return Shape(full, [(name, _known(kind, unknown)) for name, kind in components if _NAME.fullmatch(name)])
+        shape = Shape(full)
+        for part in parts:
+            name, annotation = _component(tokens, part)
+            _add(shape, name, _known(annotation, unknown), tokens.all[part.start].line)
+        return shape
     extends = next((at for at in head if tokens.is_at(at, "extends") and not _inside_angles(tokens, head, at)), None)
     base = simple_name(tokens, extends + 1)[0] if extends is not None else ""
-    fields = islice(_fields(tokens, tokens.inside(body)), _MOST)
-    return Shape(full, [(name, _known(kind, unknown)) for name, kind in fields], base)
+    shape = Shape(full, base=base)
+    for name, annotation, line in islice(_fields(tokens, tokens.inside(body), shape.notes), _MOST):
+        _add(shape, name, _known(annotation, unknown), line)
+    return shape
+
+
+def _add(shape: Shape, name: str, annotation: str, line: int) -> None:
+    """Add a field, or a note if its name in JSON cannot be a name of Python."""
+    if _NAME.fullmatch(name):
+        shape.fields.append((name, annotation))
+    else:
+        why = "no name of Python: the field is left out, and its value is lost; write a pydantic model with an alias"
+        shape.notes.append(Note(line, shown("name", name), shown("name", name), why))
 
 
 def _inside_angles(tokens: Tokens, head: range, at: int) -> bool:
@@ -181,8 +236,10 @@ def _annotations(tokens: Tokens, index: int) -> tuple[int, str | None]:
     return index, named
 
 
-def _fields(tokens: Tokens, inside: range) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a class that JSON has. Each has a default, because Java leaves a missing one as it is."""
+def _fields(tokens: Tokens, inside: range, notes: list[Note]) -> Iterator[tuple[str, str, int]]:
+    """Yield the fields of a class that JSON has, with their lines. Each has a default, because Java leaves a missing
+    one as it is. A default that is no literal becomes a note.
+    """
     index = inside.start
     while index < inside.stop:
         index, named = _annotations(tokens, index)
@@ -196,10 +253,40 @@ def _fields(tokens: Tokens, inside: range) -> Iterator[tuple[str, str]]:
             return
         mark = tokens.all[index].text
         if mark in (";", "=") and index - start > 1 and not hidden:
-            name = named or tokens.all[index - 1].text
-            if _NAME.fullmatch(name):
-                yield name, _with_default(tokens, range(start, index - 1))
+            name, line = named or tokens.all[index - 1].text, tokens.all[index - 1].line
+            annotation, end = _with_default(tokens, range(start, index - 1)), _end_of_member(tokens, index, inside.stop)
+            value = range(index + 1, end - 1)
+            default = _value(tokens, annotation.partition(" ")[0], value) if mark == "=" else ""
+            if default:
+                annotation = f"{annotation.partition(' = ')[0]} = {default}"
+            elif mark == "=":
+                why = "its default is no literal: write it behind the field"
+                notes.append(Note(line, shown("name", name), shown("code", tokens.source(value)), why))
+            yield name, annotation, line
         index = _end_of_member(tokens, index, inside.stop)
+
+
+def _value(tokens: Tokens, kind: str, part: range) -> str:
+    """Return the first value of a field in Python; empty if it is no literal, no constant and no empty collection."""
+    source = tokens.source(part)
+    collection = kind.partition("[")[0]
+    if source == "null":
+        return "None"
+    if collection in ("list", "set", "dict") and _EMPTY.fullmatch(source):
+        return f"field(default_factory={collection})"
+    if len(part) == 3 and tokens.is_at(part.start, kind, ".") and _NAME.fullmatch(tokens.all[part.stop - 1].text):
+        return "".join(tokens.all[index].text for index in part)  # of an enumeration, if the sources have the class
+    if kind == "float":
+        found = _FLOAT.fullmatch(source)
+        return repr(float(found[1])) if found else ""
+    text = value_of(tokens, part, Known(None, {}))
+    if text is None:
+        return ""
+    if kind == "str" and any(tokens.all[index].kind == "text" for index in part):
+        return repr(text)
+    if kind == "int" and _WHOLE.fullmatch(text):
+        return str(int(text))
+    return text.capitalize() if kind == "bool" and text in ("true", "false") else ""
 
 
 def _end_of_member(tokens: Tokens, index: int, stop: int) -> int:
@@ -226,12 +313,19 @@ def _with_default(tokens: Tokens, kind: range) -> str:
     return f"{annotation} = None" if may_be_null else f"{annotation} | None = None"
 
 
-def _constants(tokens: Tokens, inside: range) -> list[tuple[str, str]]:
-    inside = inside[:_LONGEST]
+def _enumeration(tokens: Tokens, inside: range, full: str) -> Shape:
+    """Return the names of an enumeration, each with its value in JSON: that of ``@JsonProperty``, or the name."""
+    shape = Shape(full)
+    whole, inside = inside, inside[:_LONGEST]
     end = next((index for index in inside if tokens.is_at(index, ";")), inside.stop)
-    names = []
     for part in split(tokens, range(inside.start, end)):
-        at, _ = _annotations(tokens, part.start)
+        at, named = _annotations(tokens, part.start)
         if at < part.stop and tokens.all[at].kind == "word":
-            names.append(tokens.all[at].text)
-    return [(name, "=") for name in names if _NAME.fullmatch(name) and not keyword.iskeyword(name)]
+            name = tokens.all[at].text
+            if _NAME.fullmatch(name) and not keyword.iskeyword(name):
+                shape.fields.append((name, f"{ENUM}{named or name!r}"))
+    for index in whole:
+        if tokens.is_at(index, "@", "JsonValue"):
+            why = "the values in JSON are those that @JsonValue returns: write them behind the names"
+            shape.notes.append(Note(tokens.all[index].line, "", "@JsonValue", why))
+    return shape

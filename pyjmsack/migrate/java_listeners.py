@@ -204,6 +204,8 @@ class _Reader:
                 return ""
         kind = [index for index in range(start, stop) if tokens.all[index].text not in _MODIFIERS]
         if kind and (tokens.is_at(kind[0], "Message", "<") or tokens.is_at(kind[0], "JmsResponse")):
+            words = (tokens.all[index].text for index in kind)
+            self._findings.sent += [word for word in words if word in self._findings.classes]
             return "Answer"
         return annotation_of(tokens, range(kind[0], stop)) if kind else ""
 

@@ -10,6 +10,7 @@ from typing import Final
 from pyjmsack.migrate.destinations import translate_destination
 from pyjmsack.migrate.java_bean_rows import BeanRows, Container
 from pyjmsack.migrate.java_beans import beans_of
+from pyjmsack.migrate.java_bodies import complete_bodies, sent_in
 from pyjmsack.migrate.java_classes import Shape, classes_of, with_bases
 from pyjmsack.migrate.java_listeners import read_listeners
 from pyjmsack.migrate.java_schedules import read_schedules
@@ -233,12 +234,16 @@ def read_sources(
     """
     constants: dict[str, dict[str, str]] = {}
     shapes: dict[str, Shape] = {}
+    sent: list[str] = []
     for file, text in _worth(codes, others).items():
         tokens = tokens_of(text)
         constants[file] = constants_of(file, tokens)
         for name, shape in classes_of(tokens).items():
+            shape.file = file
             shapes.setdefault(name, shape)
+        sent += sent_in(tokens) if file in codes else ()
     findings.classes = with_bases(shapes)
+    findings.sent += [name for name in sent if name in shapes]
     shared = {name: value for each in constants.values() for name, value in each.items() if "." in name}
     names = {file: Known(known, {**shared, **constants[file]}) for file in codes}
     found = [bean for file, text in codes.items() if "@Bean" in text for bean in beans_of(file, text, names[file])]
@@ -253,10 +258,11 @@ def read_sources(
         if "Scheduled" in text:
             read_schedules(findings, file, tokens_of(text), names[file])
         _read_lines(findings, settings, file, text, beans.covered.get(file, set()), headers)
-    order = {file: number for number, file in enumerate(codes)}
-    rows = sorted(findings.rows[start:], key=lambda row: (order.get(row.place.file, -1), row.place.line))
-    findings.rows[start:] = rows
     _name_types(findings, shapes, codes)
+    complete_bodies(findings, shapes)
+    order = {file: number for number, file in enumerate(codes)}
+    rows = sorted(findings.rows[start:], key=lambda row: (order.get(row.place.file, len(order)), row.place.line))
+    findings.rows[start:] = rows
 
 
 def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
@@ -277,18 +283,21 @@ def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str
 
 
 def _name_types(findings: Findings, shapes: Mapping[str, Shape], codes: Mapping[str, str]) -> None:
-    """Note the full names of the classes of bodies, which Spring writes into the type property without a mapping."""
-    if not findings.type_property or findings.types:
+    """Note the full names of the classes of bodies that have no mapping. Spring writes them into the type property."""
+    if not findings.type_property:
         return
+    mapped = {*findings.types.values()}
     imported = {
         found[2]: f"{found[1]}.{found[2]}" for text in codes.values() for found in _IMPORTED_CLASS.finditer(text)
     }
+    bodies = [*findings.sent]
     for listener in findings.listeners:
-        bodies = [annotation for _, annotation in listener.parameters if "Header(" not in annotation]
-        for word in _WORD.findall(" ".join([*bodies, listener.answers])):
-            full = shapes[word].full_name if word in shapes else imported.get(word)
-            if full is not None and not full.startswith(_OF_JAVA):
-                findings.types[full] = word
+        bodies += [annotation for _, annotation in listener.parameters if "Header(" not in annotation]
+        bodies.append(listener.answers)
+    for word in dict.fromkeys(_WORD.findall(" ".join(bodies))):
+        full = shapes[word].full_name if word in shapes else imported.get(word)
+        if full is not None and word not in mapped and not full.startswith(_OF_JAVA):
+            findings.types[full] = word
 
 
 def _read_lines(

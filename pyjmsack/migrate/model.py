@@ -163,7 +163,11 @@ class Findings:
     """The simple name of a Java class by the text of that property. Without a mapping the text is the full name."""
     classes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """The classes, records and enumerations of the sources: each field with its annotation and default. The names of an
-    enumeration have ``=``."""
+    enumeration have ``= `` and their value in JSON."""
+    sent: list[str] = field(default_factory=list)
+    """The simple names of the classes that the service sends."""
+    camel_case: bool = False
+    """Whether the converter needs ``camel_case=True``, because a field is a word of Python."""
     unreadable: list[str] = field(default_factory=list)
     other_keys: int = 0
     """Keys that have nothing to do with messaging."""

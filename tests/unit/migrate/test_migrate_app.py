@@ -138,4 +138,4 @@ HOSTILE = [
 def test_nothing_in_a_source_becomes_code_of_its_own(tmp_path: Path, sources: str) -> None:
     tree = ast.parse(as_app(found(tmp_path, f"// jms\n{sources}")))
     called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    assert called <= {"App", "Header", "NotImplementedError", "Retry"}
+    assert called <= {"App", "Header", "JsonConverter", "NotImplementedError", "Retry"}

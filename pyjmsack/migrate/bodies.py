@@ -1,0 +1,69 @@
+"""The classes of bodies in the generated code: which ones it needs, and the names that it imports itself."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pyjmsack.migrate.model import Findings
+
+__all__ = ["KNOWN", "OURS", "STANDARD", "classes_in", "used_classes"]
+
+STANDARD: Final = (
+    ("dataclasses", ("dataclass",)),
+    ("datetime", ("date", "datetime")),
+    ("decimal", ("Decimal",)),
+    ("enum", ("Enum",)),
+    ("typing", ("Annotated", "Any")),
+    ("uuid", ("UUID",)),
+)
+"""The modules of the standard library and their names that the generated code may import."""
+OURS: Final = (
+    "Answer",
+    "App",
+    "BytesMessage",
+    "Header",
+    "JsonConverter",
+    "MapMessage",
+    "Message",
+    "ObjectMessage",
+    "Retry",
+    "Session",
+    "StreamMessage",
+    "TextMessage",
+)
+"""The names of pyjmsack that the generated code may import."""
+KNOWN: Final = {*OURS, *(name for _, names in STANDARD for name in names), "str", "int", "float", "bool", "bytes"}
+_KNOWN_TOO: Final = {"list", "dict", "set", "tuple", "None", "False"}
+_WORD: Final = re.compile(r"\b[A-Za-z_]\w*\b")
+
+
+def used_classes(findings: Findings) -> dict[str, list[tuple[str, str]] | None]:
+    """Return the fields of the classes that the listeners, the sends and the converter name; ``None`` for unknown
+    fields.
+
+    A class comes after the classes of its fields.
+    """
+    wanted = [*findings.types.values()]
+    for listener in findings.listeners:
+        wanted += [*(annotation for _, annotation in listener.parameters), listener.answers]
+    wanted += findings.sent
+    found: dict[str, list[tuple[str, str]] | None] = {}
+    seen: set[str] = set()
+    waiting = [name for text in reversed(wanted) for name in reversed(classes_in(text))]
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            fields = findings.classes.get(name) or []
+            inner = [each for _, text in fields for each in classes_in(text) if each not in seen]
+            waiting += [name, *reversed(inner)]
+        elif name not in found:
+            found[name] = findings.classes.get(name)
+    return found
+
+
+def classes_in(annotation: str) -> list[str]:
+    """Return the names of the classes in an annotation."""
+    words = _WORD.findall(re.sub(r"Header\(.*\)", "", annotation).partition("=")[0])
+    return [word for word in words if word not in KNOWN and word not in _KNOWN_TOO]
