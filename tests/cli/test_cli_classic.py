@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,19 @@ def plain(request: pytest.FixtureRequest, brokers: Callable[[str], Served]) -> C
     """The command line, pointed at ActiveMQ Classic without Jolokia."""
     served = brokers("classic-6")
     return Cli(served.stomp_url if request.param == "stomp" else served.amqp_url)
+
+
+@pytest.fixture
+def letter_with_foreign_id(brokers: Callable[[str], Served], queue_name: str) -> Iterator[None]:
+    """A dead letter with the id of its AMQP sender, while a test runs: no command can acknowledge it over STOMP."""
+    with ConnectionFactory(brokers("classic-6").amqp_url).create_connection() as connection:
+        connection.start()
+        session, letters = connection.create_session(AckMode.AUTO_ACKNOWLEDGE), Queue("ActiveMQ.DLQ")
+        message = session.create_text_message("poison")
+        message.properties["of"] = queue_name
+        session.create_producer(letters).send(message)
+        yield
+        assert session.create_consumer(letters, f"of = '{queue_name}'").receive(60) is not None
 
 
 def depth(cli: Cli, queue: str) -> int:
@@ -97,8 +110,13 @@ def test_dead_letters_have_an_origin_and_go_back_to_it(plain: Cli, queue_name: s
 
 @ONE_AFTER_THE_OTHER
 @pytest.mark.parametrize("command", [["retry"], ["move", "test.parked"]], ids=["retry", "move"])
+@pytest.mark.usefixtures("letter_with_foreign_id")
 def test_letters_that_another_consumer_holds_are_told_of(plain: Cli, queue_name: str, command: list[str]) -> None:
-    """Two retries at the same time took each other's letters, and both said that there was nothing to do."""
+    """Two retries at the same time took each other's letters, and both said that there was nothing to do.
+
+    Other tests leave letters on this queue, some with an id by which nobody can acknowledge them over STOMP. A command
+    names each such letter on standard error. So this test looks for the sentence that it is about, and for no other.
+    """
     give_up(plain.url, queue_name, ["a", "b"])
     with ConnectionFactory(plain.url).create_connection() as connection:
         connection.start()
@@ -113,7 +131,9 @@ def test_letters_that_another_consumer_holds_are_told_of(plain: Cli, queue_name:
     assert "2 of 2 were not moved, because another consumer of ActiveMQ.DLQ holds them" in result.stderr
     moved = plain.run("dlq", *command, "--origin", queue_name, "--json")
     assert 2 in json.loads(moved.stdout).values()
-    assert moved.stderr == ""
+    assert "not moved" not in moved.stderr
+    if plain.url.startswith("stomp"):
+        assert "cannot be decoded and is refused" in moved.stderr
 
 
 @ONE_AFTER_THE_OTHER
