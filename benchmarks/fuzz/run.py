@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import selectors
 import subprocess
 import sys
@@ -17,8 +18,13 @@ from benchmarks.fuzz.worker import input_of, look
 
 __all__ = ["Report", "replay", "run"]
 
-_SILENCE = 30.0
-"""Seconds without news after which an input counts as one that never ends."""
+_LOOK_EVERY = 10.0
+"""Seconds without news after which this process looks whether the worker still runs."""
+_MOST_PROCESSOR = 20.0
+"""Seconds of processor time without news after which an input counts as one that never ends. Processor time is counted,
+because on a busy machine a worker may get none for many seconds."""
+_MOST_SILENCE = 300.0
+"""Seconds without news after which an input counts as one that waits for ever."""
 
 
 @dataclass
@@ -48,12 +54,12 @@ def _run_target(target: str, seed: int, seconds: float, out: Path, progress: Cal
     with tempfile.TemporaryDirectory() as folder:
         state = Path(folder, "case")
         while (left := started + seconds - time.monotonic()) > 0 and len(report.findings) < 10:
-            finished, last = _watch(report, [target, str(seed), str(start), str(left), str(state)], progress)
+            fault, last = _watch(report, [target, str(seed), str(start), str(left), str(state)], progress)
             report.inputs += last - start
             start = last + 1
-            if finished:
+            if fault is None:
                 break
-            _save(report, seed, last, "the process died or did not come back", out)
+            _save(report, seed, last, fault, out)
     report.seconds = time.monotonic() - started
     for finding in report.findings[:]:
         if finding.startswith("{"):
@@ -63,25 +69,46 @@ def _run_target(target: str, seed: int, seconds: float, out: Path, progress: Cal
     return report
 
 
-def _watch(report: Report, arguments: Sequence[str], progress: Callable[[str], None]) -> tuple[bool, int]:
-    """Run a worker; return whether it came to its end, and the number of its last input."""
+def _watch(report: Report, arguments: Sequence[str], progress: Callable[[str], None]) -> tuple[str | None, int]:
+    """Run a worker. Return how it failed, ``None`` if it came to its end, and the number of its last input."""
     command = [sys.executable, "-m", "benchmarks.fuzz.worker", *arguments]
     last = int(arguments[2])
     with subprocess.Popen(command, stdout=subprocess.PIPE) as worker, selectors.DefaultSelector() as selector:
         assert worker.stdout is not None  # a pipe was asked for
         selector.register(worker.stdout, selectors.EVENT_READ)
-        while selector.select(_SILENCE) and (line := worker.stdout.readline()):
+        while (fault := _hangs(worker, selector)) is None and (line := worker.stdout.readline()):
             news: dict[str, Any] = json.loads(line)
             last, report.memory = news["case"], news.get("memory", report.memory)
             if "finding" in news:
                 report.findings.append(json.dumps(news))
             if news.get("done"):
-                return True, last
+                return None, last
             progress(f"{report.target}: {last:,} inputs, {report.memory / 1e6:.0f} MB, {len(report.findings)} findings")
-        worker.kill()
+        if fault is not None:
+            worker.kill()
+    if fault is None and worker.returncode == 0:  # it has found enough
+        return None, last
     state = Path(arguments[4])
-    ended = worker.returncode == 0  # it has found enough
-    return ended, last if ended or not state.exists() else int(state.read_bytes() or b"0")
+    last = int(state.read_bytes() or b"0") if state.exists() else last
+    return fault or f"the process died with exit code {worker.returncode}", last
+
+
+def _hangs(worker: subprocess.Popen[bytes], selector: selectors.BaseSelector) -> str | None:
+    """Wait for news of the worker or its end. Return a sentence if it hangs."""
+    processor, began = _processor_time(worker.pid), time.monotonic()
+    while not selector.select(_LOOK_EVERY):
+        spent, silent = _processor_time(worker.pid) - processor, time.monotonic() - began
+        if spent > _MOST_PROCESSOR:
+            return f"the process did not come back after {spent:.0f} s of the processor"
+        if silent > _MOST_SILENCE:
+            return f"the process waited for {silent:.0f} s"
+    return None
+
+
+def _processor_time(pid: int) -> float:
+    """Return the seconds of processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _save(report: Report, seed: int, case: int, text: str, out: Path) -> None:

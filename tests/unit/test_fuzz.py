@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+import selectors
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +156,32 @@ def test_a_worker_runs_inputs_and_says_how_many(tmp_path: Path) -> None:
     (report,) = run.run(["body"], 1, 0.01, tmp_path, lambda line: None)
     assert report.inputs > 0
     assert report.findings == []
+
+
+@pytest.mark.parametrize(
+    ("program", "limit", "said"),
+    [("while True: pass", "_MOST_PROCESSOR", "of the processor"), ("input()", "_MOST_SILENCE", "waited")],
+    ids=["runs", "waits"],
+)
+def test_a_worker_that_hangs_is_told_from_one_that_gets_no_processor(
+    program: str, limit: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker on a busy machine was a finding: only its silence was measured."""
+    monkeypatch.setattr(run, "_LOOK_EVERY", 0.01)
+    monkeypatch.setattr(run, limit, 0.1)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", program], **pipes) as child, selectors.DefaultSelector() as selector:
+        assert child.stdout is not None
+        selector.register(child.stdout, selectors.EVENT_READ)
+        fault = run._hangs(child, selector)
+        child.kill()
+    assert fault is not None
+    assert said in fault
+
+
+def test_a_worker_that_dies_is_reported_with_its_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = subprocess.Popen
+    dead = [sys.executable, "-c", "raise SystemExit(3)"]
+    monkeypatch.setattr(run.subprocess, "Popen", lambda command, **pipes: real(dead, **pipes))
+    fault, last = run._watch(run.Report("body"), ["body", "1", "7", "1", "absent"], lambda line: None)
+    assert (fault, last) == ("the process died with exit code 3", 7)
