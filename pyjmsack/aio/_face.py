@@ -63,6 +63,9 @@ class SessionFace:
                         return
                     if call.worker is None:
                         await self._call(listening, call)
+                        if listening.out_of_messages:  # saves a second turn of the lock for a message that came alone
+                            listening.unscheduled()
+                            return
                     else:
                         call.worker.submit(partial(self._call, listening, call))
             await asyncio.sleep(0)  # let other tasks have the loop

@@ -7,9 +7,9 @@ import inspect
 import logging
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
-from contextvars import ContextVar
+from collections.abc import Callable, Coroutine, Generator
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar, Token
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from pyjmsack.core.runtime import Command, run_commands
@@ -226,24 +226,42 @@ class SessionLock:
     """
 
     def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._holder: object = None
+        self.lock = asyncio.Lock()
+        self.holder: object = None
+        """Stands for the holder of the lock. Each holder gets a new object, so that a task that outlives its listener
+        loses the lock."""
 
-    @asynccontextmanager
-    async def hold(self) -> AsyncIterator[None]:
-        """Wait for the lock, unless this task, or the task that started it, holds the lock already."""
-        if self._holder is not None and self._holder in _held.get():
-            yield
-            return
-        async with self._lock:
-            # a new object each time, so that a task that outlives its listener loses the lock
-            holder = self._holder = object()
-            token = _held.set(_held.get() | {holder})
-            try:
-                yield
-            finally:
-                self._holder = None
-                _held.reset(token)
+    def hold(self) -> Hold:
+        """Return an asynchronous context manager that waits for the lock, unless this task, or the task that started
+        it, holds the lock already.
+        """
+        return Hold(self)
+
+
+class Hold:
+    """One use of a :class:`SessionLock`. It is a class because each message for a listener passes here, and a generator
+    with ``asynccontextmanager`` takes three times as long.
+    """
+
+    __slots__ = ("_owner", "_token")
+
+    def __init__(self, owner: SessionLock) -> None:
+        self._owner = owner
+        self._token: Token[frozenset[object]] | None = None
+        """Restores the context. ``None`` if this use did not take the lock."""
+
+    async def __aenter__(self) -> None:
+        owner, held = self._owner, _held.get()
+        if owner.holder is None or owner.holder not in held:
+            await owner.lock.acquire()
+            owner.holder = holder = object()
+            self._token = _held.set(held | {holder})
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._token is not None:
+            self._owner.holder = None
+            _held.reset(self._token)
+            self._owner.lock.release()
 
 
 class Done:

@@ -286,8 +286,9 @@ class Listening:
         """Note that the dispatcher stops, because it found no message. Look once more, because a message may have come
         meanwhile.
 
-        :meth:`begin` returned ``None`` in the same turn of the dispatcher. A worker finishes in another turn: either
-        before this look, or after it. After it, the worker finds that the dispatcher has stopped, and starts it again.
+        In the same turn of the dispatcher, :meth:`begin` returned ``None``, or the inbox was empty. A worker finishes
+        in another turn: either before this look, or after it. After it, the worker finds that the dispatcher has
+        stopped, and starts it again.
         """
         self._scheduled = False
         source = self._source
@@ -300,6 +301,11 @@ class Listening:
             self._info.prefetch == 0 and not source.has_messages and self.listener is not None and self._session.started
         ):
             self._channel.submit(self._channel.provider.pull, self._info.id)
+
+    @property
+    def out_of_messages(self) -> bool:
+        """Whether :meth:`begin` would find no message."""
+        return not self._source.has_messages
 
     def broke_off(self) -> None:
         """Let the dispatcher try again after a pause, because it met an error that did not come from the listener, such
