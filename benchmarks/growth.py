@@ -17,7 +17,8 @@ from benchmarks.peers.sync import CONSUMERS
 from benchmarks.processes import python_worker, run_together, run_tool
 from benchmarks.scenarios import Peer, Scenario, Settings
 
-AXES = ("consumers", "processes", "bodies")
+AXES = ("consumers", "queues", "processes", "bodies")
+"""What grows: the consumers of one queue, the consumers with a queue each, the processes, or the bytes of a body."""
 PROCESSES = (1, 2, 4, 8)
 BODIES = (100, 1_000, 100_000, 1_000_000)
 _SIZE = 1_000
@@ -28,7 +29,10 @@ _NAMES = {"send-async": "send", "receive": "receive"}
 
 @dataclass(frozen=True)
 class Case:
-    """One measurement. ``value`` is the number of consumers or processes, or the size of a body."""
+    """One measurement. ``value`` is the number of consumers or processes, or the size of a body.
+
+    ``axis`` is one of ``AXES``. All consumers belong to one session of one connection.
+    """
 
     axis: str
     protocol: str
@@ -41,7 +45,8 @@ class Case:
     @property
     def title(self) -> str:
         """The work and the face."""
-        return f"{self.scenario.partition('-')[0]}, {self.protocol}, {'asyncio' if self.face == 'aio' else 'blocking'}"
+        work = "receive" if self.axis in ("consumers", "queues") else self.scenario.partition("-")[0]
+        return f"{work}, {self.protocol}, {'asyncio' if self.face == 'aio' else 'blocking'}"
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,10 @@ def cases(axes: Sequence[str], protocols: Sequence[str], faces: Sequence[str], c
     """Yield the measurements."""
     for protocol in protocols:
         for face in faces:
-            if "consumers" in axes:
-                for number in CONSUMERS:
-                    yield Case("consumers", protocol, face, f"consumers-{number}", number, _SIZE, count)
+            for axis in ("consumers", "queues"):
+                if axis in axes:
+                    for number in CONSUMERS:
+                        yield Case(axis, protocol, face, f"{axis}-{number}", number, _SIZE, count)
             for scenario in _NAMES:
                 if "processes" in axes:
                     for number in PROCESSES:
@@ -121,7 +127,8 @@ def _measured(addresses: Addresses, case: Case, turn: int) -> tuple[float, float
     else:
         settings = Settings(case.size, 1, {case.scenario: case.count}, {}, "jms", case.protocol)
         sends = case.scenario.startswith("send")
-        scenario = Scenario(case.scenario, case.scenario, sends, pipelined=True, raw_target=None)
+        fills = case.axis != "queues"  # there the client puts the messages on the queues itself
+        scenario = Scenario(case.scenario, case.scenario, sends, pipelined=True, raw_target=None, fills=fills)
         round_ = Harness(addresses, settings, None).measure(scenario, Peer(case.face, case.face, ours=True), turn)
         if round_.timing is None:
             raise BenchmarkError(f"{case.title}, {case.value} {case.axis}: {round_.error}")
@@ -171,14 +178,15 @@ def _words(point: Point) -> str:
 def _series(points: Sequence[Point]) -> dict[str, dict[int, Point]]:
     found: dict[str, dict[int, Point]] = {}
     for point in points:
-        found.setdefault(point.case.title.replace("consumers", "receive"), {})[point.case.value] = point
+        found.setdefault(point.case.title, {})[point.case.value] = point
     return found
 
 
 def panels(growth: Growth) -> list[Panel]:
     """Return the charts: processor time a message by consumers, rates by processes, megabytes a second by bodies."""
     wanted: tuple[tuple[str, str, Callable[[Point], float]], ...] = (
-        ("consumers", "consumers on one connection: µs of processor time a message", lambda point: point.processor),
+        ("consumers", "consumers of one queue: µs of processor time a message", lambda point: point.processor),
+        ("queues", "consumers with a queue each: µs of processor time a message", lambda point: point.processor),
         ("processes", "processes: messages a second", lambda point: point.rate),
         ("bodies", "bytes of a body: MB a second", lambda point: point.megabytes),
     )

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks.job import PATIENCE, Job, Scenarios, Stopwatch, Timing, login, pass_gate
-from benchmarks.peers.sync import CLIENT, CONSUMERS, IN_FLIGHT, TRANSACTION, read, shares
+from benchmarks.peers.sync import CLIENT, CONSUMERS, IN_FLIGHT, TRANSACTION, queues_of, read, shares
 from benchmarks.tracing import prepare
 from pyjmsack import AckMode, DeliveryMode, Message
 from pyjmsack.aio import ConnectionFactory, MessageConsumer, MessageProducer, Session
@@ -188,14 +188,15 @@ async def _listen(job: Job) -> Timing:
         return listener.watch.timing(listener.seen, CLIENT)
 
 
-async def _listen_with_many(job: Job, consumers: int) -> Timing:
-    """So many consumers of one queue and session, in AUTO. Timed from the first message to the last."""
+async def _listen_with_many(job: Job, consumers: int, *, apart: bool) -> Timing:
+    """So many consumers of one session, in AUTO. Timed from the first message to the last."""
     username, password = login()
     listener = _Listener(job, acknowledges=False)
+    queues = await asyncio.to_thread(queues_of, job, consumers, apart=apart)
     async with ConnectionFactory(job.url, username=username, password=password).create_connection() as connection:
         session = await connection.create_session()
-        queue = session.create_queue(job.queue)
-        for consumer in await asyncio.gather(*(session.create_consumer(queue) for _ in range(consumers))):
+        created = (session.create_consumer(session.create_queue(queue)) for queue in queues)
+        for consumer in await asyncio.gather(*created):
             consumer.message_listener = listener.on_message
         await connection.start()
         await listener.finished.wait()
@@ -211,7 +212,11 @@ def _on_a_loop(scenario: Callable[[Job], Awaitable[Timing]]) -> Callable[[Job], 
 
 
 SCENARIOS: Scenarios = {
-    **{f"consumers-{number}": _on_a_loop(partial(_listen_with_many, consumers=number)) for number in CONSUMERS},
+    **{
+        f"{name}-{number}": _on_a_loop(partial(_listen_with_many, consumers=number, apart=name == "queues"))
+        for name in ("consumers", "queues")
+        for number in CONSUMERS
+    },
     "send-async": _on_a_loop(_send_async),
     "receive": _on_a_loop(_receive),
     "listener": _on_a_loop(_listen),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -201,14 +201,35 @@ def _listen(job: Job) -> Timing:
         return listener.watch.timing(listener.seen, CLIENT)
 
 
-def _listen_with_many(job: Job, consumers: int) -> Timing:
-    """So many consumers of one queue and session, in AUTO. Timed from the first message to the last."""
+def _put(job: Job, queues: Sequence[str]) -> None:
+    """Put the messages of the job on several queues, the same number on each or one more."""
+    username, password = login()
+    factory = ConnectionFactory(job.url, username=username, password=password)
+    with factory.create_connection() as connection, connection.create_session() as session:
+        for queue, count in zip(queues, shares(job.count, len(queues)), strict=True):
+            with session.create_producer(session.create_queue(queue)) as producer:
+                for future in [producer.send_async(job.text) for _ in range(count)]:
+                    future.result(PATIENCE)
+
+
+def queues_of(job: Job, consumers: int, *, apart: bool) -> list[str]:
+    """Return the names of the queues of so many consumers. If ``apart``, each has a queue of its own, with messages."""
+    if not apart:
+        return [job.queue] * consumers
+    queues = [f"{job.queue}.{number}" for number in range(consumers)]
+    _put(job, queues)
+    return queues
+
+
+def _listen_with_many(job: Job, consumers: int, *, apart: bool) -> Timing:
+    """So many consumers of one session, in AUTO. Timed from the first message to the last."""
     username, password = login()
     listener = _Listener(job, acknowledges=False)
+    queues = queues_of(job, consumers, apart=apart)
     with ConnectionFactory(job.url, username=username, password=password).create_connection() as connection:
         session = connection.create_session()
-        for _ in range(consumers):
-            session.create_consumer(session.create_queue(job.queue)).message_listener = listener
+        for queue in queues:
+            session.create_consumer(session.create_queue(queue)).message_listener = listener
         connection.start()
         listener.finished.wait()
         assert listener.watch is not None  # a message came
@@ -216,7 +237,11 @@ def _listen_with_many(job: Job, consumers: int) -> Timing:
 
 
 SCENARIOS: Scenarios = {
-    **{f"consumers-{number}": partial(_listen_with_many, consumers=number) for number in CONSUMERS},
+    **{
+        f"{name}-{number}": partial(_listen_with_many, consumers=number, apart=name == "queues")
+        for name in ("consumers", "queues")
+        for number in CONSUMERS
+    },
     "send-async": _send_async,
     "receive": _receive,
     "listener": _listen,

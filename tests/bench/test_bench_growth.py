@@ -13,9 +13,10 @@ def test_growth_measures_each_point_of_each_axis_and_draws_them(bench, tmp_path:
     points = {(point["axis"], point["scenario"], point["value"]): point for point in report["points"]}
     assert {key for key in points if key[0] != "bodies"} == {
         ("consumers", "consumers-1", 1),
+        ("queues", "queues-1", 1),
         *(("processes", scenario, number) for scenario in ("send-async", "receive") for number in (1, 2)),
     }
-    assert len(points) == 5 + 2 * 4
+    assert len(points) == 6 + 2 * 4
     assert all(point["rate"] > 0 and point["processor"] > 0 for point in points.values())
     assert "</svg>" in (tmp_path / "growth.svg").read_text()
 
