@@ -48,8 +48,8 @@ class RedeliveryLimit:
     """Decides for each message of one consumer whether it was delivered too often (S112).
 
     The decision is made each time a message is about to be handed out. In a transacted session with
-    ``jms.redeliveryPolicy.preDispatchCheck=false``, the decision is made at a rollback instead. There, a message that
-    other consumers already got too often is still handed out once by this consumer.
+    ``jms.redeliveryPolicy.preDispatchCheck=false``, the decision is made at a rollback instead. Then this
+    consumer still hands out, once, a message that was delivered too often to other consumers.
     """
 
     def __init__(self, policy: RedeliveryPolicy, *, transacted: bool) -> None:

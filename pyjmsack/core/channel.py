@@ -32,7 +32,7 @@ class State(Enum):
     OPEN = "open"
     """The connection works, as far as the client knows."""
     UNNAMED = "unnamed"
-    """A caller gave up while the connection was being opened under another client id."""
+    """The connection is not open, because a caller gave up while it was being opened with another client id."""
     FAILED = "failed"
     """The connection is lost. It can only be closed. ``Channel.failure`` is the reason."""
     CLOSED = "closed"
@@ -109,7 +109,7 @@ class Channel:
         return next(self._ids)
 
     def leads_to(self, metadata: ConnectionMetadata) -> None:
-        """Note the broker of the connection, because the connection is open, or open again."""
+        """Note which broker the connection leads to. Called when the connection was opened or restored."""
         self.metadata = metadata
         if self.recorder is not None:
             self.recorder.metadata = metadata
@@ -142,10 +142,10 @@ class Channel:
         raise IllegalStateException(UNNAMED if self.state is State.UNNAMED else "the connection is closed")
 
     def require(self, feature: str) -> None:
-        """Raise if this protocol or broker does not have a feature, before the broker is asked for anything (S119).
+        """Raise an error if this protocol or this broker does not have a feature. No request is sent (S119).
 
         Raises:
-            UnsupportedFeatureException: the table of features says that the feature is missing, and why.
+            UnsupportedFeatureException: the feature is missing. The text gives the reason.
         """
         require(self.the_metadata, feature)
 

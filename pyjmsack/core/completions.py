@@ -67,8 +67,9 @@ class _Pending:
 class Completions:
     """The sends of one session that have a listener, and whose listener was not called yet.
 
-    The session's thread adds sends. Only the loop marks them as answered and takes them out. Two threads that did so
-    could take out a send without an answer, and tell its listener that the broker has the message.
+    The session's thread adds sends. Only the loop marks sends as answered and takes them out. If two threads took sends
+    out, one of them could take out a send that has no answer yet, and its listener would learn that the broker has the
+    message.
 
     Args:
         dispatcher: calls the listeners.
@@ -82,13 +83,13 @@ class Completions:
         self._empty: Completion[None] | None = None
 
     def entry(self, listener: CompletionListener, then: Done | None = None) -> _Pending:
-        """Return an entry for a send with this listener. When the broker answers the send, ``entry.answered`` must be
-        called, which also calls ``then``.
+        """Return an entry for a send with this listener. The code that gets the broker's answer must call
+        ``entry.answered(error)``, which also calls ``then(error)``.
         """
         return _Pending(self, listener, then)
 
     def add(self, pending: _Pending, message: Message) -> None:
-        """Lock a message that is about to be submitted. It is read-only until its listener was called (S73)."""
+        """Note a message that is about to be submitted. The message is read-only until its listener is called (S73)."""
         self._pending.append(pending)
         pending.message = message
         message._locked = True

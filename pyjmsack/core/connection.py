@@ -150,7 +150,7 @@ class Connection:
         try:
             yield closed, channel.options.close_timeout
             # because a provider that did not answer in time must not report anything about the old connection later
-            channel.submit(provider.abort, IllegalStateException("the connection is opened anew"))
+            channel.submit(provider.abort, IllegalStateException("the connection is being opened again"))
             yield from self.open()
         except JMSException as error:
             channel.failure, channel.state = error, State.FAILED
@@ -197,7 +197,9 @@ class Connection:
         return session
 
     def _warn_if_never_started(self) -> None:
-        """Log a warning later if the connection is not started by then, because a consumer was made."""
+        """Log a warning if the connection is still not started when ``jms.warnAboutUnstartedConnectionTimeout`` is
+        over. Called when a consumer was made.
+        """
         delay = self.channel.options.warn_about_unstarted_connection_timeout
         if delay is not None and not self.channel.started and not self._warns:
             self._warns = True
@@ -283,8 +285,8 @@ class Connection:
     # -- called by the provider, on the loop --------------------------------------------------------------------
 
     def on_failure(self, error: BaseException) -> None:
-        """Fail all waiting calls, and then call the exception listener once, because the provider lost the connection
-        (S128).
+        """Note that the provider lost the connection for good. Calls that wait for a message get the error. After that,
+        the connection listeners and the exception listener are called, once (S128).
         """
         channel = self.channel
         if self.closed or channel.failure is not None:

@@ -51,8 +51,8 @@ class State(IntEnum):
 
     OPEN = 0
     EBBING = 1
-    """``drain()`` waits for the messages that are on their way, because the broker settled them when it sent them, and
-    they cannot go back."""
+    """``drain()`` waits for messages that are on their way. The broker settled these messages when it sent them, so
+    they cannot go back to the queue."""
     DRAINED = 2
     """``drain()`` was called. Nothing is handed out any more, except messages that the broker has settled already."""
     DETACHED = 3
@@ -68,7 +68,7 @@ class Consumer:
     """The core of one consumer.
 
     Args:
-        session: the state of the session that producers and consumers may read.
+        session: the facts about the session that its producers and consumers may read.
         info: the destination and the settings of the consumer.
         acknowledger: carries out ``message.acknowledge()`` in this face.
         dispatchers: the dispatchers of the session, which run listeners.
@@ -103,7 +103,8 @@ class Consumer:
         self.on_arrival: Callable[[], None] | None = None
         """Called when messages came, the connection was lost, or the consumer was closed. It must not block."""
         self.guard = session.memory.guard(info, channel.info.client_id, transacted=transacted)
-        """Remembers processed messages, or the messages that a browser showed; ``None`` without failover."""
+        """Remembers processed messages, or the messages that a browser has shown. ``None`` means that nothing is
+        remembered."""
         self._counts = Counts()
         processed = None if info.browser else self.guard
         self.inbox = make_inbox(channel, info, processed, self.arrived, transacted=transacted)
@@ -201,8 +202,8 @@ class Consumer:
             self.on_arrival()
 
     def detached(self, error: BaseException) -> None:
-        """Note that the broker closed this consumer, or that the connection is lost. Only in the first case this method
-        calls the listeners, because a lost connection reports its loss itself (S126, S128).
+        """Note that the broker closed this consumer, or that the connection is lost. If the connection is lost, this
+        method calls no listeners, because the connection calls them itself (S126, S128).
         """
         if self.closed:
             return
@@ -222,9 +223,9 @@ class Consumer:
     def joined(self) -> None:
         """Note that this consumer is in the table of the session, and alert the guard if a connection was lost (S105).
 
-        When a connection is lost, the loop first notes the loss, and then alerts the guards of all consumers in the
-        table. When this method runs, the consumer is in the table already, and the method then looks for a loss. So
-        either the loop or this method alerts the guard.
+        After a loss, the loop first notes the loss, and then alerts the guards of the consumers in the table. This
+        method runs after the consumer was added to the table, and then looks for a loss. So the loop finds this
+        consumer, or this method finds the loss.
         """
         if self._channel.lost_generation > 0 and self.guard is not None and not self.info.browser:
             self.guard.alert = True
@@ -241,8 +242,9 @@ class Consumer:
     # -- receiving ----------------------------------------------------------------------------------------------
 
     def receive(self, timeout: float | None, body_type: type[Any] | None = None) -> Steps[Message | None]:
-        """Take a message within ``timeout`` seconds. Return ``None`` only after the broker was asked for messages (S22,
-        S50).
+        """Take a message within ``timeout`` seconds, or return ``None``. Before ``None`` is returned, the broker is
+        asked for messages (S22, S50), unless the consumer is closed, the connection is stopped, or an option such as
+        ``jms.receiveLocalOnly`` forbids the question.
         """
         if self.trace is None:
             return self._receive(timeout, body_type, None)
@@ -267,7 +269,7 @@ class Consumer:
             yield from self._wait_for_arrival(deadline)
         if not self.session.started or (local_only and prefetch > 0):
             return None
-        while True:  # a message that came may have been refused, and then more may be behind it
+        while True:  # if a message came and was refused, more messages may be behind it
             gone = self._counts.gone
             message = yield from self._receive_drained(body_type, since)
             if message is not None or (self._counts.gone == gone and not self.taking.cut):

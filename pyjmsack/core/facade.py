@@ -93,7 +93,7 @@ class ConnectionFacade(StrictNames):
         If ``consumer_transform`` raises, the error goes to the exception listener, the message is delivered again, and
         the redelivery is counted. If ``producer_transform`` raises, ``send`` raises. If a function returns another
         message, this message takes the id, the correlation id and the ``reply_to`` of the original, unless it has its
-        own. A send then gives it a new id.
+        own. A send replaces the id by a new one.
 
         Raises (on setting):
             TypeError: the object has neither function, or a function that is not a plain function.
@@ -316,7 +316,7 @@ class ProducerFacade(StrictNames):
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """Whether the broker keeps messages over a restart. The default is that it does (S152)."""
+        """Whether the broker keeps the messages over a restart. The default is ``PERSISTENT``: it keeps them (S152)."""
         return self._core.defaults.delivery_mode
 
     @delivery_mode.setter

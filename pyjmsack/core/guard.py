@@ -69,7 +69,8 @@ class MemoryStore:
 
     @staticmethod
     def key(identity: bytes) -> int:
-        """Return a hash of 64 bits, which is another one in each process. A hash takes a tenth of the time of a digest.
+        """Return a hash of 64 bits. In another process, the same identity has another hash. A hash takes a tenth of the
+        time of a digest.
         The probability that a new message has the same hash as one of 65,536 remembered messages is 4e-15. Such a
         message could be skipped only after a failover, because the guard does not look before."""
         return hash(identity)
@@ -135,11 +136,11 @@ class FileStore:
         return self._file.full
 
     def __contains__(self, key: bytes) -> bool:
-        """Whether this process wrote the key. :meth:`look_up` tells which keys other processes wrote."""
+        """Whether this process wrote the key. :meth:`look_up` also finds the keys that other processes wrote."""
         return key in self._file
 
     def close(self) -> None:
-        """Stop using the file. Its other users may go on."""
+        """Stop using the file. Other sessions may go on using it."""
         self._file.close(self._report)
 
 
@@ -217,7 +218,7 @@ class DuplicateGuard:
     Args:
         store: remembers the processed messages.
         info: the consumer.
-        client_id: the client id of the connection, which a subscription belongs to.
+        client_id: the client id of the connection. A subscription belongs to a client id.
         handed_out: the messages that the callers have. The session forgets them at the end of a transaction.
         transacted: whether the session is transacted. In a transacted session, a message is acknowledged as soon as it
             is handed out, and yet the caller has it until the transaction ends.

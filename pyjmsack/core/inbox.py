@@ -92,7 +92,7 @@ class Delays:
         policy: the lengths of the waits (S115).
         blocking: whether later messages wait behind a delayed message, so that the order is kept. If this is
             false, later messages overtake the delayed message (S116).
-        inbox: the inbox of the consumer. A message goes back to its head after the wait.
+        inbox: the inbox of the consumer. After its wait, a message is at the head of the inbox.
         call_later: ``call_later(seconds, callback)`` calls ``callback`` on the loop after this time.
         due: called on the loop when a wait is over.
     """
@@ -298,7 +298,7 @@ class Inbox:
         return self.delays is not None and self.delays.must_wait(inbound)
 
     def _must_wait_for_digest(self, inbound: Inbound) -> bool:
-        """Whether another thread still computes the digest of this message, which is large."""
+        """Whether this message is large and another thread still computes its digest."""
         if self._weighs and inbound.known is None and inbound.heavy:
             self.untold = True  # set before ``known`` is read again, for the reason in ``_must_wait_for_file``
             if inbound.known is None:

@@ -136,8 +136,8 @@ class Dispatchers:
     def idle(self, deadline: Deadline | None = None) -> Steps[None]:
         """Wait for the running message listeners, unless the caller is one of them (S124).
 
-        At the first dispatcher this waits only for the present call, because nothing is handed out after it. At the
-        workers this waits for all their calls, because a message of a group may wait there behind another one.
+        For the first dispatcher, wait only for the present call, because no message is handed out after this call. For
+        each worker, wait for all its calls, because a message of a group may wait there behind another one.
         """
         if self.running_here():
             return
@@ -170,7 +170,7 @@ class Source(Protocol):
 
     @property
     def has_messages(self) -> bool:
-        """Whether a message is there that can be given to the listener now, without waiting for a delivery time."""
+        """Whether the inbox holds messages that may be handed out now."""
         ...
 
 
@@ -178,7 +178,7 @@ class Listening:
     """Holds the listener of one consumer, and decides when it is called.
 
     Args:
-        session: the state of the session that producers and consumers may read.
+        session: the facts about the session that its producers and consumers may read.
         info: the consumer.
         source: gives the messages.
         unsettled: the messages that the listener has not acknowledged.
@@ -286,9 +286,9 @@ class Listening:
         """Note that the dispatcher stops, because it found no message. Look once more, because a message may have come
         meanwhile.
 
-        In the same turn of the dispatcher, :meth:`begin` returned ``None``, or the inbox was empty. A worker finishes
-        in another turn: either before this look, or after it. After it, the worker finds that the dispatcher has
-        stopped, and starts it again.
+        No worker finishes between the look of :meth:`begin` or :attr:`out_of_messages` into the inbox and this look,
+        because the dispatcher has the session (in asyncio, because there is no ``await`` in between). A worker that
+        finishes later finds that the dispatcher has stopped, and starts it again.
         """
         self._scheduled = False
         source = self._source

@@ -125,7 +125,7 @@ class Producer:
     """The core of one producer. One thread at a time may use it, as for its session.
 
     Args:
-        session: the state of the session that producers and consumers may read.
+        session: the facts about the session that its producers and consumers may read.
         info: id and destination.
         completions: returns the object that calls the session's completion listeners; the first call makes it.
         leave: called with the id when the producer is closed.
@@ -255,7 +255,8 @@ class Producer:
             target = bound
         elif bound is not None and destination is not bound:
             raise UnsupportedFeatureException(
-                f"this producer sends to {bound.name} only; one from create_producer() takes any destination (S67)"
+                f"this producer sends to {bound.name} only; create_producer() without a destination makes a producer"
+                " that takes any destination (S67)"
             )
         else:
             target = destination
@@ -291,7 +292,7 @@ class Producer:
             completions.add(entry, sent)
             self.submit(outbound)
         except BaseException:
-            # at Ctrl-C, because the listeners of later sends would wait for this send for ever
+            # after Ctrl-C the send fails, because otherwise the listeners of later sends would wait for it for ever
             if entry.message is not None:
                 lost = JMSException("the send was interrupted; the message may have been stored")
                 self._channel.submit(entry.answered, lost)

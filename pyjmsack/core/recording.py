@@ -30,8 +30,8 @@ __all__ = ["Deliveries", "RecordedSend", "RecordedSends"]
 
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 _IN_TRANSACTION = {"committed": ("confirmed", "accepted")}
-"""For an end of a transaction: the ledger's names for the outcome of a send in it, and of a message received in it.
-Any other end has the same name for both."""
+"""For the end ``committed`` of a transaction: the name that the ledger has for the outcome of a send, and the name for
+the outcome of a received message. For any other end, both outcomes have the name of the end."""
 
 
 class RecordedSends:

@@ -161,7 +161,7 @@ class Requestor:
             for each in request.ids:
                 self._requests[each] = request
             self._producer.submit(outbound, awaited=True)
-            self._look()  # because nobody else looks if the link was lost meanwhile
+            self._look()  # if the link was lost meanwhile, only this look finds it
         except BaseException:  # Ctrl-C
             self._forget(request)
             raise

@@ -39,7 +39,7 @@ def run_commands(outbox: deque[Command]) -> None:
 
 
 def refuse_commands(outbox: deque[Command], error: Exception) -> None:
-    """Fail the calls that wait for a command, as a lost connection would, because the loop does no more work for this
+    """Fail the calls that wait for a command with this error, because the loop does no more work for this
     connection.
     """
     for _, arguments in taken(outbox):
@@ -158,9 +158,7 @@ class Runtime(Protocol):
         ...
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Return a new lock for data that both the loop and a caller change. It is held for a few steps only, and is
-        not reentrant.
-        """
+        """Return a new lock for data that both the loop and a caller change. The lock is held for a few steps only."""
         ...
 
     def dispatcher(self, name: str) -> Dispatcher:

@@ -116,8 +116,8 @@ class SendWindow:
         self._send(outbound)
 
     def hand_over_transacted(self, outbound: Send) -> None:
-        """Count a send within a transaction, whose commit waits for the answer, and give the send to the provider. Runs
-        on the loop.
+        """Count a send and give it to the provider. The transaction counts the send, too, because the commit waits for
+        the answer to each send. Runs on the loop.
         """
         assert outbound._transaction is not None  # only transacted producers use this method
         outbound._transaction.submitted += 1
@@ -148,8 +148,8 @@ class SendWindow:
             if self._byte_limit is not None:
                 limit += f" or {self._byte_limit} bytes"
             raise ResourceAllocationException(
-                f"send_async to {self._name}: nothing was sent, because {self._unconfirmed} sends are unconfirmed, and"
-                f" the limit is {limit}; await some of the futures first, or await send(), which waits for room (S65)"
+                f"send_async to {self._name}: nothing was sent, because {self._unconfirmed} are unconfirmed, and the"
+                f" limit is {limit}; await some of the futures first, or await send(), which waits for room (S65)"
             )
 
     def wait_for_room(self, closed: Callable[[], bool]) -> Steps[None]:
@@ -166,14 +166,14 @@ class SendWindow:
                 return
             if not (yield room, deadline.remaining()) and deadline.expired:
                 raise SendTimedOutException(
-                    f"send to {self._name}: {self._unconfirmed} sends are unconfirmed, and the broker took none "
-                    f"within {deadline}"
+                    f"send to {self._name}: {self._unconfirmed} are unconfirmed, and the broker took no message"
+                    f" within {deadline}"
                 )
 
     @property
     def _unconfirmed(self) -> str:
         messages, size = self.submitted - self._settled, self.bytes_submitted - self._bytes_settled
-        return f"{messages} messages of {size} bytes"
+        return f"{messages} messages with {size} bytes in total"
 
     def when_answered(self, answered: Completion[None]) -> None:
         """Complete ``answered`` when each send so far has its answer. Runs on the loop."""

@@ -198,7 +198,7 @@ class Session:
 
     def _add(self, consumer: Consumer) -> None:
         """Note an attached consumer. If another thread or task closes the session meanwhile, end the consumer instead,
-        because over STOMP it would go on to receive.
+        because over STOMP it would go on receiving.
 
         The close first notes that the session is closed, and then ends the noted consumers. This method first notes the
         consumer, and then looks whether the session is closed. So either the close or this method ends the consumer.
@@ -293,7 +293,8 @@ class Session:
             self._settle_message(message, outcome)
         elif message._delivery.settled:  # a second call does nothing, even if the caller got messages meanwhile (S28)
             return
-        elif message._delivery.generation <= self.channel.lost_generation:  # stale: this covers no newer message (S95)
+        elif message._delivery.generation <= self.channel.lost_generation:
+            # the message is stale: acknowledge all stale messages, and no newer ones (S95)
             for consumer in [*self.consumers.values()]:
                 consumer.unsettled.settle_stale(outcome)
         else:

@@ -22,7 +22,8 @@ LONGEST_STORED: Final = 65_000
 """The most bytes of a name that is sent to ActiveMQ Classic. In its store, the length of a name and a few more bytes
 must fit into 16 bits."""
 _WIDEST: Final = 6
-"""The most bytes of one character in the store, which writes a character beyond 16 bits as two of three bytes each."""
+"""The most bytes of one character in the store. The store writes a character beyond 16 bits as two parts of three bytes
+each."""
 _SHOWN: Final = 40
 _DELAY: Final = "give send(..., delivery_delay=SECONDS), or set producer.delivery_delay"
 
@@ -31,7 +32,7 @@ def check_orders(message: Message, metadata: ConnectionMetadata) -> None:
     """Refuse a property that asks for a later delivery, if this broker would deliver at once.
 
     Raises:
-        UnsupportedFeatureException: the property has no effect here. The text names the call that has one.
+        UnsupportedFeatureException: the property has no effect here. The text says what to do instead.
     """
     for name in sorted(ORDERS.intersection(message._properties or ())):
         if _has_effect(name, metadata):

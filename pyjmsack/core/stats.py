@@ -82,7 +82,8 @@ class ConsumerStats:
     rejected. The broker makes these messages dead letters, drops them, or delivers them to other consumers (S111, S118,
     S166, S190)."""
     stale: int
-    """Acknowledged too late. No acknowledgement was sent, because the connection that delivered them was lost (S95)."""
+    """The messages that the caller acknowledged too late. No acknowledgement was sent, because the connection that
+    delivered them was lost (S95)."""
 
 
 class Counts:
@@ -94,7 +95,7 @@ class Counts:
         self.delivered = self.redelivered = 0
         self.acknowledged = self.acknowledged_late = 0
         self.skipped = 0
-        """Acknowledged without being handed out, because they were processed before."""
+        """The messages that were acknowledged without being handed out, because they were processed before."""
         self.refused = 0
         """The messages that were refused for ever, so that this consumer does not get them again."""
         self.torn = 0

@@ -58,7 +58,7 @@ class _Use:
         if self.shared != wanted.shared:
             return "is in use on this connection; shared and unshared subscribers of one name exclude each other (S143)"
         if not self.shared:
-            return "has an active consumer, or one with messages that are not acknowledged (S141)"
+            return "has an active consumer, or a closed consumer with messages that are not acknowledged (S141)"
         if self.topic != topic:
             return f"belongs to topic {self.topic} as long as it has active consumers (S143)"
         if self.selector != selector:

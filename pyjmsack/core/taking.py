@@ -42,7 +42,7 @@ class Taking:
     """Takes messages for one consumer.
 
     Args:
-        session: the state of the session that producers and consumers may read.
+        session: the facts about the session that its producers and consumers may read.
         info: id, destination and prefetch of the consumer.
         inbox: the messages that wait.
         admission: decides whether a message may be handed out.
@@ -102,8 +102,8 @@ class Taking:
         self._step = max(1, info.prefetch // 10)
         self._taken = 0
         self._prompt = session.info.ack_mode.presettled
-        """Whether the provider learns at once, and not lazily, that messages were taken, because over STOMP it
-        acknowledges the messages of these modes then."""
+        """Whether the provider must learn at once that messages were taken. This is so in a mode without
+        acknowledgements, because over STOMP the provider acknowledges such messages when they are taken."""
         self._stopped = False
         self._here = session.channel.runtime.thread
         self._finish = finish
@@ -124,8 +124,8 @@ class Taking:
         self._stopped = True
 
     def end(self) -> None:
-        """Hand out nothing any more, because all messages go back to the broker, also a message on its way to the
-        caller.
+        """Hand out nothing any more, because all messages go back to the broker. This includes a message on its way to
+        the caller.
         """
         self._stopped = self._over = True
 

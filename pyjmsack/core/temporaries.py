@@ -83,7 +83,7 @@ class Temporaries:
         """Raise for a temporary destination of another connection (S130).
 
         Raises:
-            InvalidDestinationException: this connection did not make it.
+            InvalidDestinationException: this connection did not make the destination.
         """
         if destination.is_temporary and destination not in [*self.live.values()]:
             raise InvalidDestinationException(

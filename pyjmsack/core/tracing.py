@@ -36,8 +36,8 @@ _NAMES = {
 GATHER = 0.1
 """Seconds for which ended operations are collected, because waking a thread costs more than ending a span."""
 MOST = 10_000
-"""The most ended operations of a connection that wait for the dispatcher. There are more only if an exporter blocks.
-They are dropped, so that they do not fill the memory."""
+"""The most ended operations of a connection that wait for the dispatcher. Further ones are dropped, so that they do not
+fill the memory. This happens only if an exporter or a span processor blocks."""
 
 
 def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
@@ -63,9 +63,8 @@ class TracedSend:
         """Whether the caller waits for the answer, and ends the operation."""
 
     def answered(self, error: BaseException | None) -> None:
-        """End the operation, because the broker answered, unless the caller waits for the answer and ends it.
-
-        Called on the I/O loop.
+        """End the operation, because the broker answered. If the caller waits for the answer, do nothing, because the
+        caller ends the operation. Called on the I/O loop.
         """
         if self._operation is not None and not self._awaited:
             self._traces.later(self._operation.end, error, time_ns())
@@ -183,7 +182,7 @@ class Traces:
         self._closed = False
 
     def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
-        """Note the broker to which the connection is open, or open again."""
+        """Note which broker the connection leads to. Called when the connection was opened or restored."""
         safely(self._tracing.leads_to, metadata, client_id)
 
     def send(self, message: Message, target: Destination, *, bound: bool) -> TracedSend | None:

@@ -235,8 +235,9 @@ class Transactions:
             raise _rolled_back(transaction, "because the commit failed", error, in_doubt=not known)
 
     def _ask_to_commit(self, number: int, done: Completion[None]) -> None:
-        """Ask the broker to commit, unless another thread has closed the session. In that case its work was rolled
-        back, and some providers would take the commit for one without work, which succeeds (S84). Runs on the loop.
+        """Ask the broker to commit, unless another thread has closed the session (S84). Runs on the loop.
+        The close has rolled back the work of the transaction. Without this check, some providers would commit an empty
+        transaction, and the caller would believe that its work took effect.
         """
         if self._session_ended:
             done.fail(TransactionRolledBackException("the session was closed before the broker was asked to commit"))
@@ -282,7 +283,7 @@ class Transactions:
         transaction = self.current
         # set before the waits, so that this transaction cannot be committed if the caller gives up during a wait
         if transaction.failure is None:
-            transaction.failure = TransactionRolledBackException("its rollback was interrupted")
+            transaction.failure = TransactionRolledBackException("an earlier rollback was interrupted")
         transaction.ended("rolled_back")
         for message in transaction.acknowledged:
             consumer = self._consumers.get(message._delivery.consumer_id)
@@ -301,8 +302,8 @@ class Transactions:
 
         After a rollback, the consumers in ``undone`` give their prefetched messages back:
 
-        - after the rollback, because ActiveMQ Classic delivers messages again in the order in which they came back (for
-          Artemis, which uses the order of the queue, this makes no difference);
+        - after the rollback, because ActiveMQ Classic delivers messages again in the order in which they went back to
+          the queue (Artemis keeps the order of the queue in any case);
         - before new credit is granted;
         - in the same command as the rollback, because some providers deliver messages again themselves. If the broker
           is quick, such a provider could otherwise put these messages before the messages of the rollback.
@@ -343,7 +344,7 @@ class Transactions:
         begun: Completion[None],
         unseen: Iterable[tuple[Participant, Runs]],
     ) -> None:
-        """Ask the broker to end the transaction and to begin the next one, and send the outcomes. On the loop."""
+        """Ask the broker to end the transaction and to begin the next one, and send the outcomes. Runs on the loop."""
         operation(self._number, ended)
         self._channel.provider.begin(self._number, begun)
         for consumer, runs in unseen:

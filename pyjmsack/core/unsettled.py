@@ -29,8 +29,8 @@ __all__ = ["AckBatch", "AckWindow", "Unsettled", "ack_threshold"]
 log = logging.getLogger("pyjmsack")
 ack_log = logging.getLogger("pyjmsack.ack")
 PLENTY = 32
-"""If at least so many messages are in the inbox, an acknowledgement, or a request for more messages, may wait until
-others leave with it, because neither the consumer nor the broker runs out of work."""
+"""While the inbox holds at least this number of messages, an acknowledgement or a request for more messages may wait,
+so that several of them leave together. Neither the consumer nor the broker runs out of work meanwhile."""
 GONE: Final = object()
 """The result of a pop if another thread has popped the message before."""
 LAZY_SHARE = 0.5
@@ -168,7 +168,7 @@ class Unsettled:
       under the lock.
 
     Args:
-        session: the state of the session that its members may read.
+        session: the facts about the session that its producers and consumers may read.
         info: the consumer.
         buffered: the messages in the inbox.
         guard: remembers processed messages. ``None`` means that nothing is remembered.
@@ -336,7 +336,7 @@ class Unsettled:
     def settle(
         self, inbound: Inbound, outcome: Outcome, ack_type: AckType | None = None, *, repeats: bool = False
     ) -> None:
-        """Choose the outcome of a message. A second call has no effect. In a transaction the outcome must be accepted.
+        """Choose the outcome of a message and send it. A second call has no effect.
 
         Args:
             inbound: the message.

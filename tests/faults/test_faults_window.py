@@ -68,7 +68,7 @@ async def test_the_window_bounds_the_memory_of_a_producer_whose_broker_stands_st
 ) -> None:
     """S65, S66: the next send waits (in asyncio: is awaited), here until its time is over; what was sent is stored."""
     found, sent = await stuck(jms, mortal, f"&jms.producerWindowSize={WINDOW}")
-    assert "sends are unconfirmed, and the broker took none within jms.sendTimeout" in found["error"]
+    assert "are unconfirmed, and the broker took no message within jms.sendTimeout" in found["error"]
     assert found["sent"] * BODY <= WINDOW + BODY
     assert found["growth"] < 2 * WINDOW + BUFFERS
     consumer = await (await jms.session()).create_consumer(jms.queue)
