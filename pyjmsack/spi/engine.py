@@ -38,8 +38,8 @@ class Engine(Protocol):
         """Handle the end of the stream.
 
         Args:
-            error: ``None`` means that the peer closed the stream in an orderly way. The user gets a JMS exception
-                unchanged. Any other error becomes the cause of a :class:`ConnectionLostException`.
+            error: ``None`` means that the peer closed the stream in an orderly way. If the error is a JMS exception,
+                the user gets it unchanged. Any other error becomes the cause of a :class:`ConnectionLostException`.
         """
         ...
 

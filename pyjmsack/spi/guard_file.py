@@ -31,7 +31,7 @@ class GuardFile(Protocol):
         ...
 
     def opened(self, answer: Callable[[JMSException | None], None], /) -> None:
-        """Call ``answer`` when the file can be used, or with the reason why it cannot."""
+        """Call ``answer(None)`` when the file can be used, or ``answer(error)`` if it cannot be used."""
         ...
 
     def ask(self, keys: Keys, answer: Answer, /) -> None:

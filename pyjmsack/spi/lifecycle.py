@@ -85,8 +85,8 @@ class Lifecycle(ABC, Generic[E]):
     # -- duplicate marks (S106) ---------------------------------------------------------------------------------
 
     def _decide_marks(self, table: Mapping[str, Support]) -> None:
-        """Decide whether sends get a duplicate mark. They do if the client may repeat sends and the broker recognises
-        duplicate marks."""
+        """Decide whether sends get a duplicate mark. A send gets one if the client may repeat sends and the broker
+        recognises duplicate marks."""
         self._marks_repetitions = self._the_info.resends and table["duplicate-detection"].level is not Level.REFUSED
 
     def _marks(self, destination: Destination) -> bool:

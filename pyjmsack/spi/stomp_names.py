@@ -64,7 +64,7 @@ def is_property(header: str) -> bool:
 
 
 def sent_over_stomp(properties: Mapping[str, Any], address: str | None) -> bool:
-    """Return True if the message was sent over STOMP, so that the broker made these properties from STOMP headers.
+    """Return True if the message was sent over STOMP. In this case the broker made these properties from STOMP headers.
 
     Classic delivers a header of this library as a property. Artemis delivers all headers as properties, and the
     property ``destination`` is then the address of the message.

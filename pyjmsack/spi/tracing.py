@@ -54,7 +54,7 @@ class Sent(NamedTuple):
     needed."""
     properties: dict[str, Any] | None
     """The properties of the message together with the context of the span. ``None`` means that the message keeps its
-    own."""
+    own properties."""
 
 
 class ConsumerTracing(Protocol):
