@@ -74,7 +74,7 @@ def _fit_versions(context: ssl.SSLContext, *, old: bool, new: bool) -> None:
         context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_3)
     if context.minimum_version > context.maximum_version or not (old or new):
         raise InvalidURLException(
-            "transport.enabledCipherSuites and disabledCipherSuites leave no suite for the TLS versions allowed"
+            "transport.enabledCipherSuites and disabledCipherSuites leave no suite for the allowed TLS versions"
         )
 
 
@@ -85,7 +85,9 @@ def _named(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]
         if suite not in known:
             near = difflib.get_close_matches(suite, known, n=1)
             hint = f" (did you mean {near[0]}?)" if near else ""
-            raise InvalidURLException(f"{option}: this OpenSSL does not have the suite {name}, or it is unsafe{hint}")
+            raise InvalidURLException(
+                f"{option}: this OpenSSL does not have the suite {name}, or the suite is unsafe{hint}"
+            )
         found.append(suite)
     return found
 

@@ -355,7 +355,8 @@ class AsyncioConnector:
             ssl=context,
             server_hostname=endpoint.host if context is not None else None,
         )
-        if transport.is_closing():  # by the engine, which tells of the end itself; the descriptor may be gone already
+        if transport.is_closing():
+            # the engine closed the stream, and has reported the end itself; the file descriptor may be gone already
             return
         sock = transport.get_extra_info("socket")
         _configure(sock, options)

@@ -1,4 +1,4 @@
-"""Locks of the whole process, which outlive a fork."""
+"""Locks for modules, which also work in a child process made by ``fork``."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ def open_guard_file(path: str, size: int, report: Report) -> GuardFile:
     Args:
         path: the path of the file, which is created if it does not exist.
         size: the largest number of keys that are remembered.
-        report: called on the thread of the file with an error of the disk. It is called once, and again only for an
-            error after the file worked in between.
+        report: called with the error if the disk fails, on the thread of the file. Further errors are not reported
+            until the file has worked again.
     """
     place = os.getpid(), os.path.realpath(path)
     with _opening:
@@ -111,7 +111,7 @@ class GuardFile:
             self._work.notify()
 
     def opened(self, answer: Callable[[JMSException | None], None]) -> None:
-        """Call ``answer`` when the file can be used, or with the reason why it cannot."""
+        """Call ``answer(None)`` when the file can be used, or ``answer(error)`` if it cannot be used."""
         self._leave(self._openers, answer)
 
     def ask(self, keys: Keys, answer: Answer) -> None:
@@ -206,7 +206,7 @@ class GuardFile:
         try:
             for statement in _SCHEMA:
                 database.execute(statement)
-        except BaseException:  # such as a lock that another process took; the next try begins anew
+        except BaseException:  # for example, another process has locked the file; the next try opens the file again
             database.close()
             raise
         return database
@@ -275,7 +275,7 @@ class GuardFile:
         now = monotonic()
         self._failing_since = since = now if self._failing_since is None else self._failing_since
         if not locked:
-            self._close_database()  # the next try finds, or makes, the file again
+            self._close_database()  # the next try opens the file again, or makes it
         if locked and now - since < _PATIENCE:
             return
         failure = JMSException(f"failover.duplicateGuard=sqlite:{self._path}: {error}")

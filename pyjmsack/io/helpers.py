@@ -2,7 +2,7 @@
 
 The executor of a loop must not do such work. Its few threads would serve everything: if the name server did not answer,
 lookups would occupy all of them, and then no connection could write a file or compute a digest. So each connection has
-helper threads of its own, and other ones for each kind of work.
+helper threads of its own, and separate ones for each kind of work.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Helpers:
     Args:
         name: the name of the threads.
         most: the largest number of threads. Further work waits in line.
-        daemon: True if the end of the process does not wait for the work.
+        daemon: whether the process may end before the work is done.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str, most: int, *, daemon: bool = True) -> None:
@@ -75,7 +75,7 @@ class Helpers:
                 thread = threading.Thread(target=self._do, args=(future, work), name=self._name, daemon=self._daemon)
                 try:
                     thread.start()
-                except RuntimeError:  # the system refuses new threads; the end of a thread is the next try, too
+                except RuntimeError:  # the system refuses new threads: try again after a while, and when a thread ends
                     if self._timer is None:
                         self._timer = self._loop.call_later(_AGAIN, self._begin)
                     return

@@ -48,11 +48,12 @@ class Names:
         place = host, port
         running = self._running.get(place)
         if running is None:
-            if not self._helpers.free:  # others must not wait for this lookup, because it waits in line
+            # a lookup that waits for a thread of this connection is not shared with other connections
+            if not self._helpers.free:
                 return await self._helpers.run(partial(_ask, host, port))
             running = self._running[place] = self._helpers.run(partial(_ask, host, port))
             running.add_done_callback(partial(self._ended, place))
-        await asyncio.wait([running])  # unlike a direct wait, it leaves the lookup to the others if it is cancelled
+        await asyncio.wait([running])  # if this call is cancelled, the lookup goes on for the other callers
         return running.result()
 
     def _ended(self, place: tuple[str | None, int], lookup: Lookup) -> None:
@@ -62,8 +63,8 @@ class Names:
 
 
 def _literal(host: str | None, port: int) -> Address | None:
-    """Return the address that ``host`` itself is, or ``None`` if a lookup is needed, as for a name and for an address
-    with a zone (``fe80::1%eth0``).
+    """Return the address if ``host`` is an IP address. Return ``None`` if a lookup is needed, which is so for a name
+    and for an address with a zone (``fe80::1%eth0``).
     """
     try:
         address: IPv4Address | IPv6Address = ip_address(host or "")
@@ -77,5 +78,5 @@ def _literal(host: str | None, port: int) -> Address | None:
 
 
 def _ask(host: str | None, port: int) -> list[Address]:
-    # AI_PASSIVE matters without a host only: then the addresses are those of any interface
+    # AI_PASSIVE has an effect only without a host: then the addresses are those that mean any interface
     return [*socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)]

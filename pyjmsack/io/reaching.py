@@ -33,11 +33,12 @@ async def connect(
     ssl: SSLContext | None,
     server_hostname: str | None,
 ) -> tuple[asyncio.BaseTransport, P]:
-    """Connect to one of the addresses, and return what ``loop.create_connection`` returns.
+    """Connect to one of the addresses. Return the transport and the protocol, as ``loop.create_connection`` does.
 
     Loops other than those of asyncio, such as uvloop, get the addresses one after the other and make the sockets
-    themselves. uvloop 0.23 notes only after ``connection_made`` that a socket is its own. If the protocol closes the
-    connection before, the descriptor is closed a second time later, when it may belong to another connection.
+    themselves. They get no connected socket, because uvloop 0.23 takes over such a socket only after
+    ``connection_made``. If the protocol closed the connection earlier, the file descriptor would be closed a second
+    time later, when it may belong to another connection.
 
     Raises:
         OSError: no address can be reached, or the TLS handshake failed.
@@ -67,8 +68,8 @@ async def reach(
 
     Args:
         addresses: the addresses of the host, at least one.
-        local: the addresses to bind the socket to, of which the first one of the right family is used; empty = do not
-            bind.
+        local: the addresses to bind the socket to. The first one of the right family is used. If there are none, the
+            socket is not bound.
 
     Raises:
         OSError: no address can be reached; the text names the reason for each address.
@@ -132,7 +133,7 @@ def _place(family: int, local: Sequence[Address]) -> tuple[Any, ...]:
         if address[0] == family:
             return address[4]
     name = socket.AddressFamily(family).name
-    raise OSError(f"transport.localAddress has no address of the family {name} of the broker's address")
+    raise OSError(f"transport.localAddress has no address of the family {name}, which the broker's address has")
 
 
 def _give_up(attempt: asyncio.Task[socket.socket]) -> None:

@@ -67,6 +67,6 @@ def acquire() -> LoopThread:
         while True:
             thread = _threads.get(pid) or _threads.setdefault(pid, LoopThread())
             thread.users += 1
-            # otherwise a signal handler in this thread, which gets the lock too, has closed the last connection
+            # otherwise a signal handler in this thread has closed the last connection meanwhile; it gets the lock, too
             if _threads.get(pid) is thread:
                 return thread

@@ -1,4 +1,4 @@
-"""Makes the TLS context of a connection from the ``transport.*`` options, or takes that of the application."""
+"""Makes the TLS context of a connection from the ``transport.*`` options, or uses the context of the application."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def handshake_error(endpoint: Endpoint, error: ssl.SSLError) -> JMSSecurityExcep
         if error.verify_code in _UNKNOWN_AUTHORITY:
             hint = "; transport.trustStoreLocation names the authorities to trust"
     elif error.reason in _NO_TLS:
-        hint = "; this port does not speak TLS: try the scheme without it, amqp:// or stomp://, or another port"
+        hint = "; this port does not speak TLS: try a scheme without TLS, amqp:// or stomp://, or another port"
     return JMSSecurityException(f"TLS with {endpoint} failed: {error}{hint}", error_code=code)
 
 
