@@ -17,7 +17,8 @@ from pyjmsack.io.forks import shared_lock
 __all__ = ["SessionGuard"]
 
 _LOOK = 0.05
-"""Seconds after which a thread that waits for a session looks again whether the call that has the session is over."""
+"""A thread that waits for a session checks, each time this number of seconds is over, whether the call that has the
+session has ended."""
 _replacing = shared_lock()
 
 

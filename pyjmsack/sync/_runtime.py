@@ -26,18 +26,18 @@ __all__ = ["SyncRuntime", "ThreadDispatcher"]
 
 log = logging.getLogger("pyjmsack")
 BURST = 100
-"""The most commands that may wait for the loop. Then their thread waits, too."""
+"""A thread that has queued this number of commands waits until the loop has run them."""
 GATHER = 0.001
 """Seconds for which commands may gather before the loop is woken, if nobody waits for these commands."""
 _JOIN_TIMEOUT = 5.0
 """Seconds to wait for the thread of a listener that does not return. The thread is a daemon, and ends with its
 listener."""
-_FOREIGN = "this connection belongs to the parent process; make one in this process"
+_FOREIGN = "this connection belongs to the parent process; make a new connection in this process"
 T = TypeVar("T")
 
 
 def wait(completion: Completion[Any], timeout: float | None) -> bool:
-    """Block until the completion is done; False if ``timeout`` seconds passed first. Ctrl-C ends the wait."""
+    """Block until the completion is done. Return False if ``timeout`` seconds passed first. Ctrl-C ends the wait."""
     lock = allocate_lock()
     lock.acquire()
     completion.add_callback(lambda _: lock.release())
@@ -239,9 +239,9 @@ class SyncRuntime:
                     self._ending = True
                     self.flush_out(None)
                     self._closed = True
-                    for leave in taken(self._leavings):  # a signal handler here may have closed it
+                    for leave in taken(self._leavings):  # a signal handler may have taken it out already
                         leave()
-                    # a command may have come when the loop ended: its caller sees either this or ``_closed``
+                    # refuse a command that came when the loop ended; the caller of a later command sees ``_closed``
                     self._refuse()
                     self._release()
                     if self.keeper is not None:
