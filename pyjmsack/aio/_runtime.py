@@ -29,7 +29,7 @@ HAS_CANCELLING = sys.version_info >= (3, 11)
 
 
 async def wait(completion: Completion[Any], timeout: float | None) -> bool:
-    """Wait until the completion is done; False if ``timeout`` seconds passed first."""
+    """Wait until the completion is done. Return False if ``timeout`` seconds passed first."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[None] = loop.create_future()
 
@@ -280,8 +280,8 @@ DONE = Done()
 
 
 class Opening(Generic[T]):
-    """The result of ``create_*``. ``await`` it for the object, or use it in ``async with``, which closes the object at
-    the end.
+    """The result of ``create_*``. ``await`` it to get the object, or use it in ``async with``, which closes the object
+    at the end.
 
     Args:
         opening: the coroutine that makes the object.

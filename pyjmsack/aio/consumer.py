@@ -66,8 +66,8 @@ class MessageConsumer(ConsumerFacade):
         """Receive a message and return its body as ``type``.
 
         Args:
-            type: the type that the body must have: ``str``, ``bytes``, ``dict`` or ``list``, or that of an object
-                message.
+            type: the type that the body must have: ``str``, ``bytes``, ``dict`` or ``list``, or the type of the value
+                in an object message.
             timeout: as for :meth:`receive`.
 
         Returns:

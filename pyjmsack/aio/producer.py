@@ -159,7 +159,7 @@ class MessageProducer(ProducerFacade):
 
         Args:
             request: the received message.
-            reply: what :meth:`send` takes as a message.
+            reply: a message, or a value that becomes one, as for :meth:`send`.
             delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`send`.
 
         Raises:

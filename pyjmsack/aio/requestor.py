@@ -18,8 +18,8 @@ class Requestor(RequestorFacade):
     :meth:`Session.create_requestor` makes a requestor.
 
     The replies come to a temporary queue of the requestor. The answering program must give the reply the correlation id
-    of the request, or the message id of the request if that has no correlation id. :meth:`MessageProducer.reply` does
-    this.
+    of the request, or the message id of the request if the request has no correlation id. :meth:`MessageProducer.reply`
+    does this.
     """
 
     def __init__(self, core: core_requestor.Requestor, face: SessionFace) -> None:
