@@ -51,7 +51,8 @@ class Brokers:
         """Return the brokers to try, in order, after this number of rounds without success."""
         options = self._options
         members = with_file(self._known, options.update_uris_url)
-        if rounds:  # try those of the URL, too: a broker may have named others by names of its own network
+        if rounds:
+            # also try those of the URL, because a broker may name others by host names that only its network knows
             known = {str(member) for member in members}
             members = [*members, *(member for member in self._given if str(member) not in known)]
         ordered = in_order(members, self._lost, shuffled=options.randomize)

@@ -196,7 +196,8 @@ class FailoverProvider:
         if record is not None:
             record.stopped = True
             if self._requests.member is None and not self._transactions.expects(consumer_id):
-                # so that no later broker delivers to it (Resources.interrupted forgets one that was stopped earlier)
+                # no later broker may deliver to this consumer; if it was stopped before the loss, Resources.interrupted
+                # has forgotten it already
                 self._resources.forget_consumer(consumer_id)
         self._requests.ask(
             Request("stop_consumer", (), lambda provider, a: provider.stop_consumer(consumer_id, a), done)

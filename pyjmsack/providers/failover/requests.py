@@ -180,7 +180,7 @@ class Requests:
         return Interrupted(pending, [*behind], guilty, error)
 
     def hold_again(self, lost: Interrupted) -> None:
-        """Keep or finish each request and send that was interrupted, by its row in :data:`WITHOUT_BROKER`."""
+        """Keep or finish each interrupted send, and each interrupted request as :data:`WITHOUT_BROKER` says."""
         for item in lost.pending:
             if isinstance(item, PendingSend):
                 self._keep(item.again(), lost.error)
@@ -256,7 +256,7 @@ class Requests:
         elif self.member is not None:
             send.withdrawn = True
             self.member.provider.withdraw(send, withdrawn)
-        else:  # the connection is being closed; the last broker may have the message, and its answer is not awaited
+        else:  # the connection is being closed: the last broker may have the message, and nobody waits for its answer
             send.withdrawn = True
             withdrawn.succeed(False)
 

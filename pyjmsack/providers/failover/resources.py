@@ -77,7 +77,8 @@ class ConsumerRecord:
         """Returns True for a message that the open transaction acknowledged at an earlier broker, and acknowledges the
         message again. Set while such messages are missing (S107)."""
         self.created = False
-        """True after a broker has confirmed the consumer. Before, an error is the answer to the request."""
+        """True after a broker has confirmed the consumer. Before that, an error of the consumer is the answer to the
+        request that creates it."""
         self.sink: MemberSink | None = None
         """The sink for the present connection. Deliveries to earlier sinks are ignored."""
         self._closed = closed
@@ -129,7 +130,7 @@ class MemberSink:
         self.held: deque[Inbound] = deque()
         """A large message while another thread computes its identity, and the messages behind it (S107)."""
         self.drained: list[Callable[[], None]] = []
-        """Called when nothing is held any more."""
+        """The functions to call when nothing is held any more."""
         self.deliver: Callable[[Inbound], None] = self._early.append
         self.redeliver = core.redeliver
         self.arrived: Callable[[], None] = _nothing

@@ -28,8 +28,8 @@ Create = Callable[[I, Completion[None]], None]
 class Restoration:
     """One attempt to restore everything at one broker.
 
-    A broker that lacks a feature of a consumer counts as one that refuses the consumer. For example, Artemis over STOMP
-    would consume the messages that a browser only shows.
+    If a broker lacks a feature that a consumer needs, the broker is treated as if it refused the consumer. For example,
+    Artemis over STOMP has no browsers, and would consume the messages that a browser only shows.
 
     Args:
         strict: refuse a broker whose transactions are not atomic, if there is a transacted session (S88).

@@ -26,9 +26,9 @@ __all__ = ["LONGEST_PAUSE", "Search", "Tried", "back_off", "is_final", "waits"]
 log = logging.getLogger("pyjmsack.failover")
 
 LONGEST_WAIT = 30.0
-"""The longest wait in seconds between two rounds, as in Java clients. It holds in three cases. First, the number of
-attempts is limited, because a URL that was written for Java expects these waits. Second, the first wait is already
-longer than :data:`SOON`. Third, the search is for a better broker than the one in use."""
+"""The longest wait in seconds between two rounds, as in Java clients. This limit applies in three cases. First, the
+number of attempts is limited, because a URL that was written for Java expects these waits. Second, the first wait is
+already longer than :data:`SOON`. Third, the search is for a better broker than the one in use."""
 SOON = 0.75
 """The longest wait in seconds of a search that never gives up. Such a search finds a restarted broker within this time,
 and an attempt at a closed port costs next to nothing."""

@@ -265,7 +265,7 @@ class Transactions:
             self._next_begins(self._resources.sessions.get(info.session_id))
 
     def _next_begins(self, session: SessionRecord | None) -> None:
-        """Roll the transaction back whose commit waits, because the caller has given up the commit and works on.
+        """If a commit waits, roll its transaction back, because the caller has given up the commit and works on.
 
         The broker would commit the new work with the old transaction, and a later rollback would not undo it. The
         caller was told that the old transaction is in doubt.
