@@ -1,5 +1,5 @@
-"""Finds out whether the broker has more messages for a consumer, although STOMP has no drain. For a browser, waits for
-its end."""
+"""Finds out whether the broker has more messages for a consumer, although STOMP has no drain. For a browser, this
+module waits until the broker reports the end."""
 
 from __future__ import annotations
 

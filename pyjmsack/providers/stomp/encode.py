@@ -1,7 +1,7 @@
 """Makes the SEND frame of a JMS message, without the headers that the connection adds (receipt, transaction).
 
-Brokers take a body with ``content-length`` for bytes and a body without for text (S167). Parts of a message for which
-STOMP has no header go into headers of our own, which ``pyjmsack.spi.stomp_names`` lists.
+Brokers take a body with the header ``content-length`` for bytes, and a body without this header for text (S167). Parts
+of a message for which STOMP has no header go into headers of our own, which ``pyjmsack.spi.stomp_names`` lists.
 """
 
 from __future__ import annotations

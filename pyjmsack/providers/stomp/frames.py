@@ -39,7 +39,7 @@ class Refusal(NamedTuple):
     """True if the whole frame is kept. Otherwise only the header lines of :func:`lines_that_name` are kept, and no
     body."""
     size: int
-    """Bytes of the frame."""
+    """The number of bytes of the frame."""
 
 
 Frame = tuple[bytes, bytes, bytes, Refusal | None]
@@ -96,11 +96,11 @@ class FrameParser:
         self._limits = limits
         self._pending = bytearray()
         self._wanted = 0
-        """Size of the complete pending frame, if it is known."""
+        """The size that the pending frame will have when it is complete; 0 means that the size is not known."""
         self._body = 0
-        """Place where the pending frame's body starts; 0 means that the header lines are not complete."""
+        """The position where the pending frame's body starts; 0 means that the header lines are not complete."""
         self._searched = 0
-        """Place up to which the end of the frame was searched."""
+        """The position up to which the end of the frame was searched."""
         self._skipping: Skipping | None = None
         self._disproved = False
         """True if the pending frame is shorter than its content-length says."""

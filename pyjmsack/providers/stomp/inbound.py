@@ -193,8 +193,8 @@ class StompInbound:
         """Return bytes that are the same for each delivery of this message: the parts that the sender wrote, without
         the parts that the broker changes (S105).
 
-        A message without an id, such as those of STOMP clients, gets the broker's number and time. The time is needed,
-        because another broker counts from the beginning.
+        If the sender gave the message no id, as is usual for STOMP clients, the identity contains the broker's number
+        and time. The number alone is not enough, because another broker may give the same number to another message.
         """
         if self._identity is None:
             head, broker_id = self.head, b""

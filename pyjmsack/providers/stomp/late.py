@@ -15,11 +15,10 @@ __all__ = ["LateAcks"]
 
 
 class LateAcks:
-    """Acknowledges messages as they arrive while the inbox has room. Acknowledges the others when the caller took
-    messages.
+    """Acknowledges a message when it arrives if the inbox has room, and otherwise later, when the caller took messages.
 
-    Only the newest messages of the inbox wait for their acknowledgement. The core reports at least after each tenth of
-    the prefetch that the caller took messages. So each message is acknowledged before the caller gets it.
+    A message waits here while at least ``prefetch`` older messages are in the inbox. The core calls :meth:`send` each
+    time the caller has taken a tenth of the prefetch. So each message is acknowledged before the caller gets it.
 
     Args:
         prefetch: how many acknowledged messages may wait in the inbox.

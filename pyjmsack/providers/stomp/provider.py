@@ -209,8 +209,8 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- sessions, producers, consumers -------------------------------------------------------------------------
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
-        """Create a session. The broker is not asked, because STOMP has no sessions: a session only joins its consumers
-        and its transaction."""
+        """Create a session. The broker is not asked, because STOMP has no sessions. Here a session only keeps its
+        consumers and its transaction together."""
         if self._usable(done):
             self._sessions[info.id] = StompSession(self._the_engine, info, self._dialect, self._the_shared.ids)
             done.succeed()

@@ -1,4 +1,4 @@
-"""Delivers messages again that the caller gave back.
+"""Delivers again the messages that the caller gave back.
 
 STOMP has no frame that gives one message back to the broker. So such a message stays in the client and goes to the
 front of the inbox again. UNSUBSCRIBE gives all unacknowledged messages back to the broker.

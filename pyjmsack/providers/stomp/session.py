@@ -8,8 +8,8 @@ none is lost (S88).
 ActiveMQ Classic applies an ACK with a ``transaction`` at the COMMIT. But a COMMIT of any session of the connection
 makes the broker forget the messages that other sessions have acknowledged in their transactions. If such a session
 rolls back and acknowledges a message again, the broker ends the connection. So the ACKs leave together with the COMMIT,
-and nothing comes in between. A large transaction sends its ACKs by the hundred, because the broker delivers only a few
-hundred messages of a queue ahead of their ACKs.
+and nothing comes in between. A large transaction sends its ACKs earlier, a hundred at a time, because the broker
+delivers only a few hundred messages of a queue ahead of their ACKs.
 """
 
 from __future__ import annotations
@@ -94,9 +94,9 @@ class StompSession:
             self._engine.ask(b"COMMIT\ntransaction:" + transaction, b"\n\0", answered)
 
     def after_commit(self, call: Callable[[], None]) -> None:
-        """Make a call that ends subscriptions, or that comes before their end. If a commit is under way, make the call
-        after it, because an ACK is refused after the end of its subscription. The messages would come again, although
-        the commit succeeded."""
+        """Make a call that ends subscriptions, or that must come before their end. If a commit is under way, make the
+        call after the commit. The broker refuses an ACK after the end of its subscription, and would deliver the
+        messages again although the commit succeeded."""
         if self._commit is None:
             call()
         else:
@@ -160,8 +160,8 @@ class StompSession:
     def rollback(self, done: Completion[None]) -> None:
         """Undo the sends, and deliver the received messages again (S80). The old ACK ids are valid again (S89).
 
-        If a commit is under way, the rollback comes after the commit, but the work is taken now. If the caller gives up
-        the wait and works on, the new work belongs to the next transaction.
+        If a commit is under way, the rollback waits for the end of the commit. It undoes only the work that the
+        transaction has now. If the caller does not wait and works on, the new work belongs to the next transaction.
         """
         self.after_commit(partial(self._roll_back, *self._take(), done))
 

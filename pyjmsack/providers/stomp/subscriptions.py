@@ -185,7 +185,7 @@ class Subscriptions:
             self._unsubscribe(subscription)
 
     def release_all(self) -> None:
-        """End each subscription of a stopped consumer of which the caller can acknowledge no message."""
+        """Call :meth:`release` for each subscription, because the consumer is stopped."""
         for subscription in [*self.all]:
             self.release(subscription)
 

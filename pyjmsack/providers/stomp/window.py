@@ -20,8 +20,8 @@ __all__ = ["Window"]
 log = logging.getLogger("pyjmsack.stomp")
 
 _NO_SUBSCRIPTION = "AMQ339016"
-"""Artemis ends the connection with this code if it refuses a subscription. While sends are on their way, its ERROR says
-not which request it answers."""
+"""Artemis ends the connection with this code if it refuses a subscription. While sends are on their way, its ERROR
+does not say which request it answers."""
 _MOST_REFUSING = 1000
 """The number of queues that are remembered in ``_refusing``. An older one is forgotten, and asked again."""
 _refusing: dict[tuple[str, str], None] = {}
@@ -118,8 +118,8 @@ class Window:
             self._subscriptions.subscribe(self._subscription_opened)
 
     def _subscription_opened(self, error: BaseException | None) -> None:
-        """Go on with the subscriptions that there are if the broker refused one more, for example because the queue has
-        a limit on its consumers."""
+        """Handle the answer to a request for one more subscription. If the broker refused it, for example because the
+        queue has a limit on its consumers, go on with the present subscriptions."""
         if error is None or (isinstance(error, ConnectionLostException) and error.error_code != _NO_SUBSCRIPTION):
             return
         _refusing.pop(self._place, None)
