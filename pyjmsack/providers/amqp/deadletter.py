@@ -148,8 +148,8 @@ class DeadLetters:
         receiver.copied()
 
     def afterwards(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
-        """Call ``then`` when no message of the receivers that ``concerns`` selects is being copied.
-
+        """Wait until no message of certain receivers is being copied, and then call ``then``. ``concerns`` returns True
+        for these receivers.
         The caller ends these receivers in ``then``. If a link ended earlier, the original message would go back to its
         queue although it was copied.
         """

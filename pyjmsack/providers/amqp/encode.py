@@ -68,8 +68,8 @@ def encode(
         message: the message, whose headers the producer has set (S71).
         address: the broker's name for the destination of the message.
         ttl_ms: the time to live for the header in milliseconds; 0 means none. The property ``JMS_AMQP_TTL`` overrides
-            it (S154). A time that does not fit in 32 bits is left out of the header, and only the absolute expiry time
-            tells it.
+            it (S154). A time that does not fit in 32 bits is left out of the header. Then only the absolute expiry time
+            says when the message expires.
         address_of: returns the broker's name for a ``reply_to``.
         marks_repetitions: add the duplicate mark, by which Artemis recognises a second copy of this message, unless the
             message has a mark (S106).

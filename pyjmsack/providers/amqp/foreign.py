@@ -34,7 +34,7 @@ def as_jms(value: Any) -> Any:
 
 
 def as_jms_map(items: dict[Any, Any]) -> dict[Any, Any]:
-    """Return the map with its values in types of JMS. If they all are already, return the same map."""
+    """Return the map with its values in types of JMS. If all values already have such types, return the same map."""
     if _CONVERSIONS.keys().isdisjoint(map(type, items.values())):
         return items
     return {name: as_jms(value) for name, value in items.items()}

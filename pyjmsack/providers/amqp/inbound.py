@@ -230,7 +230,8 @@ class AmqpInbound(sections.Sections):
         """Return ``None``, because a broker does not tell its own number of a message over AMQP."""
 
     def original_destination(self) -> None:
-        """Return ``None``, because over AMQP other fields have it: an annotation of Artemis, the address of Classic."""
+        """Return ``None``, because over AMQP the original destination is in other fields: Artemis adds an annotation,
+        and Classic keeps the address."""
 
     def load_header(self, slot: str) -> Any:
         """Return the value of one header field of ``Message``. ``slot`` is the name of its attribute."""

@@ -17,7 +17,7 @@ __all__ = ["AmqpLink", "words"]
 
 
 def words(destination: Destination | None) -> tuple[str, ...]:
-    """Return the capabilities for a link to a destination, which tell queue from topic.
+    """Return the capabilities for a link, which tell the broker whether the destination is a queue or a topic.
 
     Artemis drops messages if these capabilities are missing (S165).
     """
@@ -69,8 +69,8 @@ class AmqpLink:
     def close(self, done: Completion[None]) -> None:
         """Close the link.
 
-        If the broker has not answered the attach yet, wait for its answer. A detach frees the handle for the next link,
-        so a late frame for this link would reach the next one.
+        If the broker has not answered the attach yet, wait for its answer. Otherwise the detach would free the handle
+        for the next link, and a late frame for this link would reach the next link.
         """
         if self.closed is not None:
             done.succeed()

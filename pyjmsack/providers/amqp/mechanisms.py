@@ -53,7 +53,7 @@ class Mechanism:
             JMSSecurityException: the challenge is malformed, is one too many, or shows that the broker is an impostor.
         """
         if self._challenged == self.challenges:
-            number = ("none", "one", "two")[self.challenges]
+            number = ("no challenge", "one challenge", "two challenges")[self.challenges]
             raise JMSSecurityException(
                 f"unexpected SASL challenge from the broker, because the mechanism {self.name} has {number}"
             )

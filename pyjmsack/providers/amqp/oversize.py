@@ -23,8 +23,8 @@ class Oversize(AmqpInbound):
     __slots__ = ("_size", "limit")
 
     def __init__(self, start: bytes, size: int, limit: int) -> None:
-        """Keep ``start``, the first bytes of the message. They contain the header, which says whether it is persistent
-        (3.2)."""
+        """Keep ``start``, the first bytes of the message. They contain the header, which says whether the message is
+        persistent (3.2)."""
         super().__init__(start)
         self._size = size
         self.limit = limit

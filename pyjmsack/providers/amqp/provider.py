@@ -137,8 +137,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             engine.close_connection()
 
     def _when_copied(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
-        """Call ``then`` when no message of the receivers that ``concerns`` selects is being copied to the dead-letter
-        queue any more."""
+        """Wait until no message of certain receivers is being copied to the dead-letter queue, and then call ``then``.
+        ``concerns`` returns True for these receivers."""
         if self._dead_letters is None:
             then()
         else:

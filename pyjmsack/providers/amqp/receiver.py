@@ -37,7 +37,7 @@ from pyjmsack.types import Outcome
 
 __all__ = ["AmqpReceiver"]
 
-# Registered filters, http://www.amqp.org/ filter registry of Apache: descriptor codes understood by both brokers.
+# the filters that both brokers understand, with their names and descriptor codes in the registry of Apache
 _SELECTOR_FILTER = ("jms-selector", ULong(0x0000468C00000004))
 _NO_LOCAL_FILTER = ("no-local", ULong(0x0000468C00000003))
 
@@ -75,7 +75,7 @@ def _described(name: str, info: ConsumerInfo, address: str, explicit_client_id: 
         link_name=name,
         handle=0,
         role=True,
-        snd_settle_mode=1 if info.presettled else 0,  # settled, unsettled (2.8.2)
+        snd_settle_mode=1 if info.presettled else 0,  # 1 means settled, 0 unsettled (2.8.2)
         source=source,
         target=Target(address=f"consumer:{info.id}"),
         properties=None if info.priority is None else {"priority": info.priority},
@@ -208,7 +208,7 @@ class AmqpReceiver(AmqpLink):
     def copied(self) -> None:
         """Grant the credit that was not granted because too many copies of dead letters were on their way.
 
-        Credit is granted even if some is left. The core reports taken messages only in larger steps, and has already
+        Credit is granted even if some is left, because the core will not ask for it again: the core has already
         reported the messages that the caller took while no credit was granted.
         """
         self.aside.copying -= 1

@@ -118,8 +118,8 @@ class Header(NamedTuple):
 
 
 class Annotations(NamedTuple):
-    """The annotations that JMS needs, from the message-annotations section (S165, S157). ``None`` means that it is
-    absent."""
+    """The annotations that JMS needs, from the message-annotations section (S165, S157). ``None`` means that the
+    annotation is absent."""
 
     wire_type: int | None = None
     to_kind: int | None = None

@@ -22,7 +22,7 @@ class OpenResources:
         self.transacted: dict[int, AmqpSession] = {}
         """The sessions that have a transaction, by session number."""
         self._ending: dict[int, AmqpSession] = {}
-        """Sessions that sent an End frame which the broker has not answered yet, by session number."""
+        """The sessions whose End frame the broker has not answered yet, by session number."""
 
     def end_session(self, number: int, done: Completion[None]) -> AmqpSession | None:
         """Remove a session and its links from the tables. The session counts as ending until ``done`` is completed."""

@@ -60,7 +60,8 @@ class Connection:
         """The functions to call when all output was returned."""
         self._echoes: dict[tuple[Session, Link | None], None] = {}
         """The sessions and links whose state the peer asked for (echo). The answer is made when the peer reads, because
-        a peer that asks without end and never reads would fill the memory. An answer states only what is true now."""
+        a peer that asks without end and never reads would otherwise fill the memory. One answer is enough for several
+        questions, because an answer contains only the present state."""
         self._settling: tuple[int, bool, bytes] | None = None
         """The channel, role and state of a disposition that is not written yet, because more deliveries may join it."""
         self._first = self._last = 0
@@ -304,7 +305,9 @@ class Connection:
             raise ViolationError("amqp:illegal-state", f"a second Begin on channel {channel}")
         ours = self._sessions.get(-1 if begin.remote_channel is None else begin.remote_channel)
         if ours is None or ours.remote is not None:
-            raise ViolationError("amqp:not-allowed", "a Begin that nobody asked for: a client takes no sessions")
+            raise ViolationError(
+                "amqp:not-allowed", "a Begin that nobody asked for: a client accepts no session that its peer begins"
+            )
         ours.begun(begin, channel, self.peer_frame_size)
         self._remote_sessions[channel] = ours
         return [(BEGUN, ours)]

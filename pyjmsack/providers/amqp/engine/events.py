@@ -5,17 +5,17 @@ event                                         the peer ...
 ============================================= ===================================================================
 ``(OPENED, open)``                            opened its end of the connection
 ``(BEGUN, session)``                          answered our Begin
-``(ATTACHED, link)``                          answered our Attach with ``link.remote``; if that has no node, it refused
-``(CREDIT, link)``                            sent a Flow: ``link.credit`` and ``link.drain`` are what they are now
+``(ATTACHED, link)``                          answered our Attach; it refused if ``link.remote`` has no node
+``(CREDIT, link)``                            sent a Flow; ``link.credit`` and ``link.drain`` have their new values
 ``(DELIVERY, link, id, payload, settled)``    sent a whole message
 ``(OVERSIZE, link, id, start, size, settled)`` sent a message over the limit of the link; its first bytes are kept
 ``(BEGINNING, link, id, start)``              sent more than the link takes whole; see :meth:`.ReceiverLink.take_pieces`
 ``(PIECE, link, payload, more, settled, aborted)`` sent more of a message that is taken in pieces
-``(OUTCOME, link, context, state)``           told the outcome of our message; ``None``: settled without outcome
+``(OUTCOME, link, context, state)``           gave our message its outcome, or settled it without one (``None``)
 ``(DETACHED, link)``                          detached the link, see ``link.remote_error`` and ``link.remote_closed``
 ``(ENDED, session)``                          ended the session and so its links; ``session.remote_error`` says why
-``(CLOSED, error)``                           closed the connection; ``None``: without an error
-``(FAILED, error)``                           broke the specification, and was told so; or sent nothing for too long
+``(CLOSED, error)``                           closed the connection; ``None`` means that it gave no error
+``(FAILED, error)``                           broke the specification, or sent nothing for too long
 ============================================= ===================================================================
 
 The events are bare tuples because every message causes two of them. An object of a class for each event would cost more

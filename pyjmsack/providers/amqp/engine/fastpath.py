@@ -183,7 +183,7 @@ _SETTLING = Struct(">IHH3sBIIBBIBIB")
 
 
 def disposition_frame(channel: int, role: bool, first: int, last: int, state: bytes) -> bytes:
-    """Return the frame that settles the deliveries ``first`` to ``last`` with an encoded state; ``b""`` = no state."""
+    """Return the frame that settles the deliveries ``first`` to ``last`` with an encoded state; ``b""`` is none."""
     size, count = len(state), 5 if state else 4
     our_role = _TRUE if role else _FALSE
     head = _SETTLING.pack(

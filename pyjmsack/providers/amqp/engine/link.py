@@ -113,8 +113,8 @@ class SenderLink(Link):
         self.unsettled: dict[int, Any] = {}
         """The contexts of the messages that have no outcome yet, by delivery-id."""
         self._waiting: dict[object, Any] = {}
-        """The contexts of the messages of which no transfer was sent yet, by what waits in the session's queue. A
-        message without an outcome is not here."""
+        """The contexts of the messages of which no transfer was sent yet. The key is the object that waits in the
+        session's queue. A message whose outcome is not wanted is not here."""
         self._heads = TransferHeads(session.channel, local.handle)
         self._room = 0
         self._queued = 0
@@ -180,7 +180,7 @@ class SenderLink(Link):
         return OutgoingStream(self._session, self, self._heads, context, wants, state, settled)
 
     def expect(self, outgoing: object, context: Any) -> None:
-        """Note that the outcome of a message is wanted, which waits to be sent."""
+        """Note that a message waits to be sent, and that its outcome is wanted."""
         self._waiting[outgoing] = context
 
     def number(self, outgoing: object) -> int:
@@ -347,7 +347,7 @@ class ReceiverLink(Link):
         if flow.delivery_count is not None:
             advance = serial_distance(flow.delivery_count, self._delivery_count)
             if advance == -1 and self._assembly is not None:
-                return []  # a sender may count a message when its last transfer is sent, and this is an earlier state
+                return []  # the sender may count a message only after its last transfer, and sent this Flow before
             if self._overdraft is not None and not 0 <= advance <= self._credit + self._overdraft:
                 text = f"the sender counts {advance} more messages than it sent, credit was {self._credit}"
                 raise ViolationError("amqp:link:transfer-limit-exceeded", text)

@@ -327,4 +327,4 @@ HANDLERS: Mapping[type[Composite], Any] = {
     Flow: Session.on_flow,
     Detach: Session.on_detach,
 }
-"""The methods that handle performatives other than those of each message, by the class of the performative."""
+"""The methods that handle the less frequent performatives, by the class of the performative."""
