@@ -56,7 +56,7 @@ class RedeliveryLimit:
         self._policy = policy
         self._at_rollback = transacted and not policy.pre_dispatch_check
         self._over: set[int] = set()
-        """Hashes of messages that a rollback brought over the limit."""
+        """The hashes of the identities of messages whose deliveries went over the limit at a rollback."""
 
     def exceeded(self, inbound: Inbound) -> bool:
         """Whether this message was delivered too often, so that it must not be handed out."""

@@ -214,7 +214,7 @@ class Connection:
     # -- start, stop --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Let messages flow. After a stop they flow again, and none was lost (S120)."""
+        """Let messages flow, for the first time or after a stop. A stop loses no message (S120)."""
         self.channel.check_open()
         self._used = True
         if not self.channel.started:

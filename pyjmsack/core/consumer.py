@@ -61,7 +61,7 @@ class State(IntEnum):
     """The caller closed the consumer. The link stays as long as delivered messages may still be acknowledged (S29,
     S84)."""
     CLOSED = 5
-    """The link ends, or the session ends."""
+    """The consumer is closed for the broker, too: its link is being detached, or the session is being closed."""
 
 
 class Consumer:
@@ -232,7 +232,7 @@ class Consumer:
 
     def interrupted(self) -> None:
         """Note that the connection is lost and is being restored. The broker will deliver the messages in the inbox
-        again, and messages that the caller has stay readable (S101)."""
+        again. The caller can still read the messages that it has (S101)."""
         self.inbox.interrupted()
         self.unsettled.lost()
         if self.guard is not None:
@@ -285,7 +285,7 @@ class Consumer:
 
     @property
     def over(self) -> bool:
-        """True if a waiting caller gets neither a message nor an error any more."""
+        """True if a caller that waits for a message will get neither a message nor an error."""
         if self.state is State.DRAINED:
             return not self.inbox.messages or self.stalled
         return self.state >= State.CLOSING
@@ -345,7 +345,7 @@ class Consumer:
             self.inbox.forget(arrival)
 
     def set_listener(self, listener: Listener | None, concurrency: int = 1) -> None:
-        """Install or remove a listener (S9), for ``concurrency`` messages at a time."""
+        """Install or remove a listener (S9). It gets up to ``concurrency`` messages at a time."""
         self.check_open()
         self.listening.check(listener, concurrency)
         if listener is not None:
@@ -492,7 +492,7 @@ class Consumer:
         self.submit_end(self._ended)
 
     def submit_end(self, done: Completion[None]) -> None:
-        """Submit the detach. Acknowledgements that wait for the guard's file leave before it."""
+        """Submit the detach. Acknowledgements that wait for the guard's file leave before the detach."""
         self.unsettled.submit_behind(self.close_link, self.info.id, done)
 
     def close_link(self, number: int, done: Completion[None]) -> None:

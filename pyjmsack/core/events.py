@@ -112,8 +112,8 @@ class RemoteClose:
     """Calls the connection listeners, once, when the broker closed a session, producer or consumer.
 
     The listeners get the public object as an argument. The loop may learn of the close before the caller has this
-    object, so the later of :meth:`given` and :meth:`happened` calls the listeners. For an object that no caller gets,
-    such as the consumer of a browser, no listener is called.
+    object. So the listeners are called when both :meth:`given` and :meth:`happened` were called. For an object that no
+    caller gets, such as the consumer of a browser, no listener is called.
 
     Args:
         event: the name of the listeners' method, such as ``on_session_closed``.

@@ -449,7 +449,7 @@ class ConsumerFacade(StrictNames):
         self._core.set_listener(listener)
 
     def set_message_listener(self, listener: Callable[[Message], Any] | None, *, concurrency: int = 1) -> None:
-        """Set the listener, for ``concurrency`` messages at a time.
+        """Set the listener, which gets up to ``concurrency`` messages at a time.
 
         Messages of one group (``JMSXGroupID``) keep their order. Other messages may overtake each other. A
         ``concurrency`` above 1 is allowed only in modes in which each message is acknowledged on its own.

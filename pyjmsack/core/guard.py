@@ -28,8 +28,8 @@ _AUDIT_DEPTH, _AUDITED_PRODUCERS = 2048, 64
 """Defaults of ActiveMQ for ``jms.auditDepth`` and ``jms.auditMaximumProducerNumber``."""
 
 SHOWN = 1 << 20
-"""The most messages that a browser remembers, with a failover URL. After a failover it skips the messages that it has
-shown."""
+"""The most messages that a browser of a failover connection remembers. After a failover, the browser skips the messages
+that it has shown."""
 
 
 def nothing() -> None:

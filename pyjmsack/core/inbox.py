@@ -31,7 +31,7 @@ class PriorityInbox:
 
     def __init__(self) -> None:
         self._levels: tuple[deque[Inbound], ...] = tuple(deque() for _ in range(10))
-        """Highest priority first."""
+        """The messages of each priority, the highest priority first."""
 
     def append(self, inbound: Inbound) -> None:
         """Put a message behind the messages of its priority."""

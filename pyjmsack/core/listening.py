@@ -253,7 +253,7 @@ class Listening:
             )
 
     def set(self, listener: Listener | None, concurrency: int) -> None:
-        """Install or remove a listener, for ``concurrency`` messages at a time."""
+        """Install or remove a listener. It gets up to ``concurrency`` messages at a time."""
         self.listener = listener
         self.workers = None if concurrency == 1 else self._dispatchers.workers(concurrency)
         if listener is None:

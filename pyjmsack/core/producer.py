@@ -1,4 +1,4 @@
-"""Sending: the headers that a send sets, the sends that wait, and the limit of sends on their way (S61-S74)."""
+"""A producer: it sets the headers of messages, gives them to the provider, and waits for their outcomes (S61-S74)."""
 
 from __future__ import annotations
 

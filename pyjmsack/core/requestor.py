@@ -47,7 +47,7 @@ def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
 
 
 GIVEN_UP = 10_000
-"""The most correlation ids that one requestor remembers of requests that were given up."""
+"""The most requests that were given up and whose correlation ids one requestor remembers."""
 REPLIES = 100
 """The most replies to one request that wait for its caller. The caller takes the first that can be decoded."""
 _ONLY_IN_MESSAGE_IDS = "ID:AMQP_NO_PREFIX:"

@@ -109,8 +109,8 @@ class Dispatcher(Protocol):
 
 
 def all_called(dispatcher: Dispatcher, deadline: Deadline) -> Steps[None]:
-    """Wait until a dispatcher has nothing left to call, unless the caller is one of its calls. A call that does not
-    return, perhaps because it waits for the caller, ends the wait at the deadline.
+    """Wait until a dispatcher has nothing left to call, unless the caller is one of its calls. If a call does not
+    return, perhaps because it waits for the caller, the wait ends at the deadline.
     """
     while dispatcher.busy and not dispatcher.running_here() and not deadline.expired:
         for idle, _ in dispatcher.idle():
@@ -127,8 +127,8 @@ class Runtime(Protocol):
         ...
 
     def submit_lazily(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """As :meth:`submit`, for a command whose answer nobody waits for. Commands that follow at once may join it
-        before the loop is woken.
+        """As :meth:`submit`, for a command whose answer nobody waits for. The loop may be woken a moment later, so that
+        commands that follow at once run together with this one.
         """
         ...
 

@@ -46,7 +46,7 @@ class _Use:
         self.topic = topic
         self.selector = selector
         self.given = 0
-        """How many numbers were given out. No number is given out twice while anybody uses the name (S145)."""
+        """How many subscribers got a number. No number is used twice while anybody uses the name (S145)."""
         self.live: list[Subscription] = []
         self.leaving: list[Subscription] = []
         """The subscribers in ``live`` that are leaving: the broker was asked to end them, and has not answered yet."""

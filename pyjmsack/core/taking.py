@@ -47,7 +47,7 @@ class Taking:
         inbox: the messages that wait.
         admission: decides whether a message may be handed out.
         unsettled: the messages that the caller has not acknowledged.
-        listening: the listener, which may still be at work on a message that comes again.
+        listening: the listener, which may still be at work on an earlier delivery of a message.
         counts: the statistics of the consumer.
         trace: makes spans. ``None`` means that there are no spans.
         finish: called after :meth:`stop`, when nothing is on its way to the caller.
@@ -109,7 +109,7 @@ class Taking:
         self._finish = finish
         self._over = False
         self._through: Completion[None] | None = None
-        """Completed when the message on its way has reached the caller. A close waits for it."""
+        """Completed when the message on its way has reached the caller. A close waits for this completion."""
         self.cut = False
         """Whether the last :meth:`take` ended because it refused many messages. The next message may be good."""
         self.passing = 0

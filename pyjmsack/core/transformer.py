@@ -21,7 +21,8 @@ def hook(transformer: object | None, name: str) -> Transform | None:
     """Return one hook of a transformer as a function that always returns a message.
 
     Raises:
-        TypeError: the transformer has none of the hooks, or this one is a coroutine function or no function.
+        TypeError: the transformer has no hook at all; or the hook of this name is a coroutine function, or is not
+            callable.
     """
     if transformer is None:
         return None

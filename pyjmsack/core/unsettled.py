@@ -34,7 +34,7 @@ so that several of them leave together. Neither the consumer nor the broker runs
 GONE: Final = object()
 """The result of a pop if another thread has popped the message before."""
 LAZY_SHARE = 0.5
-"""The part of the prefetch that makes a batch in DUPS_OK on a topic (S46)."""
+"""The size of a batch of acknowledgements in DUPS_OK mode on a topic, as a part of the prefetch (S46)."""
 WARNING_SHARE = 1.5
 """There is a warning if the caller holds more unacknowledged messages than the prefetch times this factor (S56)."""
 
@@ -374,7 +374,8 @@ class Unsettled:
         self.settle_runs(self.mark_runs([(outcome, inbounds)]))
 
     def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:
-        """Choose the outcomes of these messages, and return the outcomes, which :meth:`settle_runs` sends."""
+        """Choose the outcomes of those messages that have none yet. Return them, so that :meth:`settle_runs` can send
+        them."""
         marked = [(outcome, self._marked(inbounds, outcome)) for outcome, inbounds in runs]
         return [(outcome, inbounds) for outcome, inbounds in marked if inbounds]
 
