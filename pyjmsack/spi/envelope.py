@@ -126,8 +126,8 @@ class Inbound(Protocol):
 
     consumer_id: int
     generation: int
-    """The number of the connection that delivered the message. An outcome for an older connection is never sent (S95,
-    S96)."""
+    """The number of the connection that delivered the message. The outcome of a message of an older connection is never
+    sent (S95, S96)."""
     redeliveries: int
     """The number of local redeliveries by ``recover()``, which the broker does not count (S32)."""
     known: bool | None

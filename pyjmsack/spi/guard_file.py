@@ -35,7 +35,8 @@ class GuardFile(Protocol):
         ...
 
     def ask(self, keys: Keys, answer: Answer, /) -> None:
-        """Call ``answer`` with the keys that are in the file, even if another session or process wrote them."""
+        """Call ``keys()``, and then call ``answer`` with those of these keys that are in the file. Another session or
+        process may have written them."""
         ...
 
     def write(self, keys: Sequence[bytes], then: Callable[[], None], /) -> None:

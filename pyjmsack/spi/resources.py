@@ -55,7 +55,7 @@ class ConnectionMetadata:
     """True if the connection uses TLS."""
     transaction_guarantee: str = "atomic"
     """The guarantee of a transaction on this connection: ``"atomic"``, or ``"at-least-once"`` if the broker
-    acknowledges received messages apart from the sends (S88)."""
+    acknowledges received messages separately from the sends (S88)."""
 
 
 @dataclass(eq=False)
@@ -89,8 +89,8 @@ class Subscription:
     durable: bool
     shared: bool
     number: int = 1
-    """The number of this subscriber among those of one shared subscription on a connection, because each subscriber
-    needs its own link name (S145)."""
+    """The number of this subscriber among the subscribers of one shared subscription on a connection. Each subscriber
+    needs its own number, because each needs its own link name (S145)."""
 
 
 @dataclass(eq=False)

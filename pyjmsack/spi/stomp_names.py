@@ -32,7 +32,8 @@ __all__ = [
 BODY = "JMS_pyjmsack_body"
 """The header with the kind of a body that STOMP has no name for: ``message``, ``text``, ``null-text``."""
 TYPES = "JMS_pyjmsack_types"
-"""The header with the Java types of the properties that are not strings: a JSON object from name to type (S161)."""
+"""The header with the Java types of the properties that are not strings: a JSON object with a type for each name
+(S161)."""
 COPY = "JMS_pyjmsack_copy_"
 """The prefix for a copy of ``JMSXGroupID`` and similar headers. Some brokers pass on only the copy."""
 _ESCAPED = "JMS_pyjmsack_property_"

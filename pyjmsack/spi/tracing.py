@@ -1,9 +1,9 @@
 """The interface between the core and a tracing library: the core reports sends, deliveries and transactions to it.
 
 A tracing is an object that takes these reports for one connection. ``pyjmsack.otel`` has the tracing for OpenTelemetry.
-The core never calls its methods on the I/O loop, because they run code of the user: samplers, span processors and
-exporters. The methods may raise an error. Then the core (``core/tracing.py``) logs the error, and the message is sent
-or delivered as usual.
+The core never calls the methods of a tracing on the I/O loop, because they run code of the user: samplers, span
+processors and exporters. The methods may raise an error. Then the core (``core/tracing.py``) logs the error, and the
+message is sent or delivered as usual.
 """
 
 from __future__ import annotations
