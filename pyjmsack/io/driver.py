@@ -262,7 +262,7 @@ class AsyncioConnector:
 
     Args:
         url: the URL, whose transport options are used.
-        ssl_context: the TLS context of the application. ``None`` makes one from the options.
+        ssl_context: the TLS context of the application. ``None`` means that a context is made from the options.
         sibling: another connector of the same JMS connection. Both share what the connection knows about its brokers,
             and its helper threads. ``None`` means that this is the first connector.
     """

@@ -115,7 +115,8 @@ class GuardFile:
         self._leave(self._openers, answer)
 
     def ask(self, keys: Keys, answer: Answer) -> None:
-        """Call ``answer`` with those of ``keys()`` that are in the file, no matter which process wrote them."""
+        """Call ``keys()``, and then call ``answer`` with those of these keys that are in the file. Another process may
+        have written them."""
         self._leave(self._questions, (keys, answer))
 
     def write(self, keys: Sequence[bytes], then: Callable[[], None]) -> None:
@@ -180,7 +181,8 @@ class GuardFile:
                     return True
                 elif not self._users:
                     log.error(
-                        "failover.duplicateGuard=sqlite:%s cannot be written, and is given up; messages may come again",
+                        "failover.duplicateGuard=sqlite:%s cannot be written, and is given up;"
+                        " messages may be handed out twice",
                         self._path,
                     )
                     break
@@ -263,7 +265,7 @@ class GuardFile:
         try:
             return keys()
         except Exception:
-            log.exception("failover.duplicateGuard: some messages are not looked up, and may come again")
+            log.exception("failover.duplicateGuard: some messages are not looked up, and may be handed out twice")
             return ()
 
     def _failed(self, error: Exception) -> None:

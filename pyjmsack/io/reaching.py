@@ -21,7 +21,7 @@ __all__ = ["connect", "reach"]
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 HEAD_START = 0.25
-"""Seconds after which the next address is tried as well, while the address before it has not answered."""
+"""Seconds after which the next address is tried as well, if the address before it has not answered yet."""
 
 
 async def connect(

@@ -1,7 +1,7 @@
 """The event loop of the blocking interface. It runs on one daemon thread of the process while there is a connection.
 
-The loop is found by the process id. A child process made by ``fork`` has no copy of the thread, so it starts its own.
-For example, Spark workers fork.
+The loop is found by the process id. A child process made by ``fork`` has no copy of the thread, so the child starts its
+own thread. For example, Spark workers fork.
 """
 
 from __future__ import annotations
