@@ -173,7 +173,7 @@ class Connection(ConnectionFacade):
                 ``ack_mode``. ``False`` with ``AckMode.SESSION_TRANSACTED`` is an error.
 
         Raises:
-            TypeError: ``ack_mode`` is a ``bool``, which only the Java method takes as its first argument.
+            TypeError: ``ack_mode`` is a ``bool``. Java has a ``boolean`` here; this method has the mode.
             JMSException: the mode is unknown, or contradicts ``transacted``.
             UnsupportedFeatureException: the session is transacted, the transactions of this broker are not atomic, and
                 the URL has ``strict=true`` (S88).
