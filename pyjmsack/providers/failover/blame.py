@@ -46,7 +46,7 @@ class Blame:
         self.losses = 0
         """The number of connections in a row that were lost."""
         self.reasons = 0
-        """The number of these losses for which a broker gave a reason."""
+        """The number of connections in a row that were lost and for which a broker gave a reason."""
         self._suspect: object = None
         self._silent = 0
         self._broker: BrokerUrl | None = None

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 MOST = 100
-"""The most entries of a broker's list that are read, and the most brokers that are known beside those of the URL."""
+"""The most entries of a broker's list that are read, and the most brokers that are known besides those of the URL."""
 _LONGEST_NAME = 253
 """The most characters of a host name (RFC 1035)."""
 _FIELDS = ("network-host", "hostname", "port", "scheme")

@@ -1,4 +1,4 @@
-"""Return to a preferred broker when it can be reached again (``failover.priorityBackup``)."""
+"""Returns to a preferred broker when this broker can be reached again (``failover.priorityBackup``)."""
 
 from __future__ import annotations
 

@@ -204,8 +204,8 @@ class FailoverProvider:
         )
 
     def replenish(self, consumer_id: int) -> None:
-        """Grant credit again. Without a broker nothing is done, because the consumer grants credit anew at the next
-        broker."""
+        """Grant credit again. Without a broker nothing is done, because the consumer grants new credit when it is
+        restored at the next broker."""
         if self._requests.member is not None:
             self._requests.member.provider.replenish(consumer_id)
 

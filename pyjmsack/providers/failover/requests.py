@@ -209,7 +209,7 @@ class Requests:
             item.give_up(error)
 
     def _wait_for_broker(self, request: Request) -> None:
-        """Keep or finish a request for which there is no broker, by the table of S90."""
+        """Keep or finish a request for which there is no broker, as the table of S90 says."""
         without = WITHOUT_BROKER[request.verb]
         gone = self.failure or request.abandoned
         if gone is not None:

@@ -128,7 +128,7 @@ class MemberSink:
         self._deliver = core.deliver
         self._early: list[Inbound] = []
         self.held: deque[Inbound] = deque()
-        """A large message while another thread computes its identity, and the messages behind it (S107)."""
+        """A large message whose identity another thread is computing, and the messages behind it (S107)."""
         self.drained: list[Callable[[], None]] = []
         """The functions to call when nothing is held any more."""
         self.deliver: Callable[[Inbound], None] = self._early.append

@@ -103,7 +103,7 @@ class Restoration:
         consumers: Sequence[ConsumerInfo],
         begun: Sequence[tuple[SessionInfo, Completion[None]]] = (),
     ) -> Iterator[Completion[Any]]:
-        """Attach links, and wait for the answers to them and to the sessions in ``begun``."""
+        """Attach links. Wait for the answers to these requests, and to the requests for the sessions in ``begun``."""
         numbers = [*(producer.id for producer in producers), *(consumer.id for consumer in consumers)]
         self._alone = numbers[0] if len(numbers) == 1 else None
         attached_producers = _ask_all(create_producer, producers)

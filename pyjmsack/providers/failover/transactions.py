@@ -267,8 +267,8 @@ class Transactions:
     def _next_begins(self, session: SessionRecord | None) -> None:
         """If a commit waits, roll its transaction back, because the caller has given up the commit and works on.
 
-        The broker would commit the new work with the old transaction, and a later rollback would not undo it. The
-        caller was told that the old transaction is in doubt.
+        Otherwise the broker would commit the new work with the old transaction, and a later rollback would not undo it.
+        The caller already got the error that the old transaction is in doubt.
         """
         self.give_up(session)
 
