@@ -28,7 +28,7 @@ class StompDialect:
     """The way in which one broker speaks STOMP."""
 
     broker: str
-    """Key in ``pyjmsack.spi.features.BROKERS``."""
+    """The key of the broker in ``pyjmsack.spi.features.BROKERS``."""
     queue: str = "/queue/"
     """The prefix of the name of a queue. It is empty if names have no prefix and a header names the kind."""
     topic: str = "/topic/"

@@ -26,7 +26,7 @@ Answer = Callable[[BaseException | None], None]
 """A function that is called once: with ``None`` when the RECEIPT has come, or with the error."""
 
 _EARLY = 0.4
-"""Part of the heart-beat interval after which we check whether anything was sent, so that no beat is late."""
+"""The part of the heart-beat interval after which we check whether anything was sent, so that no beat is late."""
 _PATIENCE = 2.5
 """The connection counts as lost after this number of heart-beat intervals of the broker without a byte."""
 _PROBE = 1.0
@@ -235,7 +235,7 @@ class StompEngine:
         """Send a request if the end of a body does not come, because the content-length of the frame may be too high.
         ActiveMQ Classic copies a property ``content-length`` of a producer into the frame of a text. The parser would
         then take the next frames for a part of the body. The answer to the request contains a random name, the proof.
-        If the parser finds the proof inside the body, the body has ended before."""
+        If the parser finds the proof inside the body, the body has ended before the proof."""
         parser = self._parser
         number, since = self._awaited
         if parser.begun != number:

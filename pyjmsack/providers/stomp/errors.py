@@ -34,7 +34,7 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], type[JMSException]], ...] = tuple(
         (r"is full|resource|quota|memory limit", ResourceAllocationException),
     )
 )
-"""The first pattern that matches decides."""
+"""The patterns, each with the class of its error. The first pattern that matches decides."""
 
 _CODE = re.compile(r"AMQ[0-9]{6}|[A-Za-z]+Exception")
 _LONGEST = 500

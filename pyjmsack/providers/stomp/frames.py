@@ -52,7 +52,7 @@ _HEAD_END = re.compile(rb"\n\r?\n")
 _NEAR = 2048
 """Most header lines end within this number of bytes of a frame. For longer ones a slower search is used."""
 _LONGEST_NAME = 65536
-"""The longest header line, in bytes, that is kept if the rest of its message is not."""
+"""The most bytes of a header line that is kept from a message whose body is dropped."""
 _NAMING = re.compile(
     rb"\n(subscription|message-id|ack|content-length|redelivered|persistent|priority|expires|timestamp|browser"
     rb"|NATIVE_MESSAGE_ID|JMS_AMQP_NATIVE):[^\n]*"
@@ -258,8 +258,8 @@ class FrameParser:
         return f"header lines of more than {self._limits.kept} bytes (stomp.maxHeaderLength, stomp.maxFrameSize)"
 
     def _check_open_head(self, data: bytes | bytearray, position: int) -> None:
-        """Raise an error if an incomplete frame does not begin with a command, or if its header lines are over the
-        limits and it is not a MESSAGE."""
+        """Raise an error if an incomplete frame does not begin with a command. Raise one also if the header lines of
+        the frame are over the limits, unless the frame is a MESSAGE."""
         end = data.find(b"\n", position, position + _LONGEST_COMMAND)
         if end < 0:
             if len(data) - position >= _LONGEST_COMMAND:
@@ -286,8 +286,8 @@ class FrameParser:
 
 
 class Skipping:
-    """A MESSAGE frame that is too large to be kept. It is read to its end. Only its header lines of
-    :func:`lines_that_name` are kept.
+    """A MESSAGE frame that is too large to be kept. It is read to its end. Only the header lines
+    that :func:`lines_that_name` would return are kept.
 
     Args:
         reason: the reason why the frame is refused.

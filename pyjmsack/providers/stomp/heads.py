@@ -18,8 +18,8 @@ P = TypeVar("P", bytes, StreamedPayload)
 __all__ = ["CONNECT_LINE", "check_connect_line", "check_copy", "check_size", "encode_head"]
 
 CONNECT_LINE = 10240
-"""The most bytes of a header line of CONNECT. This is the limit of ActiveMQ Classic, and it holds for all brokers
-because CONNECT is sent before the broker has named itself."""
+"""The most bytes of a header line of CONNECT. This is the limit of ActiveMQ Classic. The client applies it to all
+brokers, because it sends CONNECT before the broker has named itself."""
 
 _ADDED = 24
 """The most header lines that the connection and the broker add to those of the message, such as destination, receipt

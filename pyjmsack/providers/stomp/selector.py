@@ -19,7 +19,7 @@ _NAMES = {
 }
 _MODES = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NON_DURABLE'"}
 _CONVERT = "convert_string_expressions:"
-"""The prefix with which Artemis compares a number with the text of a header."""
+"""The prefix of a filter that makes Artemis compare numbers with the texts of headers."""
 _PREFIX = re.compile(r"\s*(no_convert_string_expressions|convert_string_expressions|hyphenated_props):")
 
 

@@ -48,10 +48,10 @@ class StompSession:
         for an unknown transaction."""
         self._acked: Acked = []
         self._written = 0
-        """The number of these ACKs that the broker has as a part of the transaction."""
+        """The number of ACKs, out of ``_acked``, that were sent to the broker as a part of the transaction."""
         self._ended: Completion[None] | None = None
         self._commit: Completion[None] | None = None
-        """The last commit. While the broker has not answered it, its ACKs may not be sent yet."""
+        """The last commit. Until the broker has answered it, some of its ACKs may still have to be sent."""
 
     def _begun(self) -> bytes:
         if self._transaction is None:
@@ -191,8 +191,8 @@ class StompSession:
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self, done: Completion[None]) -> None:
-        """Close the session. ``done`` succeeds when the broker has confirmed the end of every consumer, because then it
-        has all acknowledgements too."""
+        """Close the session. ``done`` succeeds when the broker has confirmed the end of every consumer, because then
+        the broker has all acknowledgements, too."""
         self._ended = done
         self._check_end()
 

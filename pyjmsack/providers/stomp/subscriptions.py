@@ -51,9 +51,9 @@ class StompSubscription:
         self.held = 0
         """The number of messages for which the broker waits for an ACK."""
         self.returned = 0
-        """The number of these messages that go back to the broker when the subscription ends."""
+        """The number of held messages that go back to the broker when the subscription ends."""
         self.used = 0
-        """The part of the window that these messages use."""
+        """The part of the window that the held messages use."""
         self.open = True
 
 
@@ -76,7 +76,8 @@ class Shared:
         """The parts of receivers that have messages to redeliver at the end of this burst."""
         self.counts = DeliveryCounts()
         self.ack_by_id = True
-        """STOMP 1.2 names a message in ACK by its ``ack`` header, 1.1 by message-id and subscription."""
+        """True for STOMP 1.2, in which an ACK names a message by its ``ack`` header. In STOMP 1.1 an ACK names the
+        message id and the subscription."""
         self.dead_letters = dialect.dead_letters
         self.drain_timeout: float | None = None
         self.client_id = ""
@@ -101,12 +102,13 @@ class Subscriptions:
         self._dialect = shared.dialect
         self._info = info
         self._receiver: Receiver | None = receiver
-        """``None`` after a close, so that no circle of references keeps a closed consumer in memory."""
+        """Gets the messages. It is ``None`` after a close, so that no circle of references keeps a closed consumer in
+        memory."""
         self._lines = encode_head(shared.dialect.subscribe_lines(info), shared.dialect.limits)
         self.by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
         """True if the broker counts the window in bytes."""
         self.all: list[StompSubscription] = []
-        """The open subscriptions, the first one first."""
+        """The open subscriptions, in the order in which they were opened."""
         self.outstanding: dict[StompInbound, None] = {}
         """Messages for which the broker waits for an ACK, in the order of arrival."""
         self.arrived = 0
@@ -190,7 +192,7 @@ class Subscriptions:
             self.release(subscription)
 
     def close(self, done: Completion[None]) -> None:
-        """End all subscriptions, and complete ``done`` when the broker has confirmed it."""
+        """End all subscriptions. Complete ``done`` when the broker has confirmed the end of each."""
         for subscription in [*self.all]:
             self._unsubscribe(subscription)
         self._receiver = None
