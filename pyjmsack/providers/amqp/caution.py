@@ -39,9 +39,9 @@ quiet machine, 1.6 s at a broker that had just started beside two busy processes
 for each core. In the last case, the answers of the broker are as late as its messages."""
 
 _LATE_ANSWERS, _LATE_SECONDS_AT_MOST = 25, 20.0
-"""The longest time for which such a link takes one message at a time. It is ``_SECONDS``, or ``_LATE_ANSWERS`` times
-the slowest answer, but at most ``_LATE_SECONDS_AT_MOST``. The link waits for so long if messages of the lost connection
-are not delivered again, for example because another client took them."""
+"""The longest time for which a link that begins after a loss takes one message at a time. It is ``_SECONDS``, or
+``_LATE_ANSWERS`` times the slowest answer, but at most ``_LATE_SECONDS_AT_MOST``. The link waits for so long if
+messages of the lost connection are not delivered again, for example because another client took them."""
 
 _PAUSE = 0.1
 """Seconds between two checks whether the messages of the lost connection were delivered again."""
@@ -52,7 +52,7 @@ Artemis, the time after which the broker notices a loss at the latest."""
 
 _MOST_ADDRESSES = 10_000
 """The number of addresses for which this module remembers how many messages have to be delivered again. For older
-addresses, only the time and a message that was never delivered before decide."""
+addresses, this module relies on the shortest time, and on a message that was never delivered before."""
 
 _RECENTLY = 1.0
 """If the last message of a lost link came within so many seconds before the loss, the broker probably had more messages
@@ -72,7 +72,8 @@ class _Losses:
     may read the queue that a lost connection read.
 
     Loops in two threads may count at the same time. Then the count may be wrong by one. If it is too high, a link takes
-    one message at a time for a little longer; if it is too low, only a message that was never delivered before decides.
+    one message at a time for a little longer. If it is too low, a link relies on the shortest time, and on a message
+    that was never delivered before.
     """
 
     last: float | None = None

@@ -69,7 +69,8 @@ class SpooledInbound(AmqpInbound):
     def identity(self) -> bytes | None:
         """Return the identity of the whole message, as :meth:`AmqpInbound.identity` does.
 
-        Returns ``None`` if the file cannot be read. Then the message may come twice, but is never skipped by mistake.
+        Returns ``None`` if the file cannot be read. Then the message may be handed out twice, but it is never skipped
+        by mistake.
         """
         if self._identity is None:
             with suppress(OSError, MessageFormatException):  # to_message() raises an error for the caller
@@ -194,7 +195,7 @@ class Download:
             self._spool.drop()
 
     def inbound(self) -> AmqpInbound:
-        """Return the message to hand out. If it is too large or damaged, its ``to_message`` raises the reason.
+        """Return the message to hand out. If it is too large or damaged, its ``to_message`` raises an error.
 
         Call this only when :attr:`over` is True.
         """

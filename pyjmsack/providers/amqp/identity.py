@@ -1,9 +1,9 @@
 """Computes the identity of a delivered AMQP message: bytes that are the same at each delivery of the message, and
 different for other messages.
 
-The identity covers everything that the sender wrote. That is the properties section, the application properties, the
-body and the footer, which together are the bare message (3.2), and the sender's parts of the header and the
-annotations. The brokers change the rest, and ``tests/faults/test_identity.py`` checks for each broker what it changes.
+The identity covers everything that the sender wrote: the bare message (3.2) and the sender's parts of the header and
+the annotations. The bare message consists of the properties, the application properties, the body and the footer. The
+brokers change the rest, and ``tests/faults/test_identity.py`` checks for each broker what it changes.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _TEXT_OR_BINARY = (0xA0, 0xA1, 0xB0, 0xB1)
 def as_it_came(message: sections.Sections, payload: bytes) -> bytes:
     """Return the identity of a message, for a broker that never changes the bytes of the bare message.
 
-    It consists of the parts of the header and the annotations, and of the payload from the properties on. If this part
-    of the payload is large, its digest takes its place.
+    It consists of the sender's parts of the header and the annotations, and of the payload from the properties on. If
+    this part of the payload is large, its digest takes its place.
     """
     assert message._properties is not None  # the caller looked for the id
     start = message._properties[0]

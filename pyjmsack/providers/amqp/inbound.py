@@ -227,7 +227,7 @@ class AmqpInbound(sections.Sections):
         return self._identity
 
     def stored_id(self) -> None:
-        """Return ``None``, because a broker does not tell its own number of a message over AMQP."""
+        """Return ``None``, because over AMQP a broker does not tell under which number it stores a message."""
 
     def original_destination(self) -> None:
         """Return ``None``, because over AMQP the original destination is in other fields: Artemis adds an annotation,
@@ -246,9 +246,9 @@ class AmqpInbound(sections.Sections):
     def load_properties(self) -> dict[str, Any]:
         """Return the application properties. Properties with names that JMS does not allow can be read too (S160).
 
-        The duplicate mark is left out. Otherwise Artemis would drop the message when it is forwarded, as a second copy
-        of the first (S106). The origin of a dead letter is added from the annotations. If the message was sent over
-        STOMP, the properties that the broker made from STOMP headers are left out.
+        The duplicate mark is left out. Otherwise, if the caller forwards the message, Artemis would take it for a
+        second copy and drop it (S106). The origin of a dead letter is added from the annotations. If the message was
+        sent over STOMP, the properties that the broker made from STOMP headers are left out.
 
         Raises:
             MessageFormatException: the section of the properties cannot be decoded.

@@ -13,7 +13,7 @@ __all__ = ["Strays"]
 _HEAD: Final = struct.Struct(">IBBH")
 _FLOW: Final = b"\x00\x53\x13"
 _FLOW_SIZE: Final = 512
-"""Bytes. A larger frame is no Flow of Artemis."""
+"""A frame with more bytes than this is no Flow of Artemis."""
 
 
 class Strays:

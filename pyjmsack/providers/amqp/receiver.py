@@ -83,8 +83,8 @@ def _described(name: str, info: ConsumerInfo, address: str, explicit_client_id: 
 
 
 def _returns(info: ConsumerInfo) -> bool:
-    """Return True if unsettled messages go back to a queue when the link ends. They do not for a plain subscription or
-    a temporary destination, because their queue ends with the connection."""
+    """Return True if unsettled messages go back to a queue when the link ends. The messages of a plain subscription or
+    a temporary destination do not, because their queue ends with the connection."""
     destination = info.destination
     plain = isinstance(destination, Topic) and info.subscription is None
     return not (info.presettled or plain or destination.is_temporary)

@@ -157,7 +157,7 @@ class AmqpSession:
             opening.succeed()
 
     def on_remote_close(self) -> None:
-        """Handle an End frame of the broker. It answers our End, or the broker ends the session."""
+        """Handle an End frame of the broker. The broker answers our End, or ends the session itself."""
         if self._closing is not None:
             closing, self._closing = self._closing, None
             assert self.closed is not None  # set by close

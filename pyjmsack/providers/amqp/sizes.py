@@ -35,7 +35,7 @@ _KINDS: Final[Mapping[str, type[JMSException]]] = {
 
 
 _LONGEST: Final = 200
-"""The most characters of a name that an error shows."""
+"""The most characters that an error shows of a name."""
 
 
 def shortened(text: str) -> str:
@@ -46,8 +46,8 @@ def shortened(text: str) -> str:
 def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSException | None:
     """Return the reason why an Attach frame cannot be sent, or ``None`` if it can.
 
-    Call this before the link is made, because proton cuts a name at a NUL, and the rest may be the name of another
-    link.
+    Call this before the link is made, because proton cuts a name at a NUL, and the shorter name may be that of
+    another link.
 
     Args:
         what: a description of the link for the error.

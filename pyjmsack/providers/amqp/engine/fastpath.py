@@ -208,7 +208,7 @@ class TransferHeads:
     """Makes the part before the payload of each transfer frame of one link.
 
     The tag of a delivery is its delivery-id. A tag must be unique among the unsettled deliveries of the link (2.6.12),
-    and a delivery-id is unique among those of the whole session.
+    and a delivery-id is unique among the deliveries of the whole session.
     """
 
     SIZE: Final = 32

@@ -42,15 +42,15 @@ class IdleTimes:
         return max(1, int(self.timeout * 500)) if self.timeout else None
 
     def peer_announced(self, milliseconds: int | None) -> None:
-        """Note the time-out in the peer's Open frame. We then send a frame in each third of this time."""
+        """Note the time-out in the peer's Open frame. We then send at least one frame in each third of this time."""
         if milliseconds:
             self._write_every = max(LEAST_INTERVAL, milliseconds / 3000)
 
     def silent(self, now: float) -> bool:
         """Return True if the peer has sent nothing for too long.
 
-        If this method was not called during this time either, the result is False, because the process was stopped
-        then, and bytes of the peer may wait in the socket.
+        If this method was not called during that time, the process was stopped, and bytes of the peer may wait in the
+        socket. In this case the result is False.
         """
         if not self.timeout:
             return False

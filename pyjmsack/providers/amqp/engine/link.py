@@ -73,8 +73,7 @@ class Link:
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
         """Send a Detach frame. A second call does nothing.
 
-        With ``closed`` the link is closed for good. Without ``closed``, a durable node stays at the peer (2.6.4,
-        2.6.6).
+        With ``closed`` the link is closed for good. Without ``closed``, the peer keeps a durable node (2.6.4, 2.6.6).
         """
         if self._detached or self._session.ended:
             return
@@ -192,7 +191,8 @@ class SenderLink(Link):
         return delivery_id
 
     def forget(self, outgoing: object, delivery_id: int | None) -> None:
-        """Forget a message, because its outcome is not wanted any more. ``None`` means that it has no number yet."""
+        """Forget a message, because its outcome is not wanted any more. ``delivery_id`` is ``None`` if the message
+        has no number yet."""
         self._waiting.pop(outgoing, None)
         if delivery_id is not None:
             self.unsettled.pop(delivery_id, None)
@@ -303,8 +303,8 @@ class ReceiverLink(Link):
     def grant(self, credit: int) -> None:
         """Grant credit for more messages, and end a drain.
 
-        This does nothing if the link is detached or its session has ended, because a timer of the caller may grant
-        credit before the peer has answered.
+        This does nothing if the link is detached or its session has ended, because a timer of the caller may
+        grant credit after that.
         """
         if self._detached:
             return

@@ -23,8 +23,8 @@ __all__ = ["LARGEST_WINDOW", "Session"]
 L = TypeVar("L", bound=Link)
 
 LARGEST_WINDOW: Final = 0x7FFFFFFF
-"""The largest window, in transfer frames. It is half of the serial numbers, because serial numbers further apart cannot
-be compared (RFC 1982)."""
+"""The largest window, in transfer frames. It is half of the number of all serial numbers, because serial numbers that
+are further apart cannot be compared (RFC 1982)."""
 _HANDLE_MAX: Final = 0xFFFFFFFF
 
 
@@ -301,7 +301,7 @@ class Session:
         return events
 
     def on_detach(self, detach: Detach) -> list[Event]:
-        """Handle a Detach frame. It answers our Detach, refuses our Attach, or the peer detaches the link itself."""
+        """Handle a Detach frame. The peer answers our Detach, refuses our Attach, or detaches the link itself."""
         link = self._remote_links.pop(detach.handle, None)
         if link is None:
             raise self._unattached(detach.handle)
