@@ -28,7 +28,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> typing.Any:
-    """Import ``App`` when a program first uses the class, because most programs have none."""
+    """Import ``App`` when a program first uses the class, because most programs do not use it."""
     if name != "App":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from pyjmsack.app.tasks import App

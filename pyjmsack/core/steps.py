@@ -81,7 +81,7 @@ def ended(done: Completion[None], deadline: Deadline, what: str) -> Steps[None]:
     """Wait until an object is closed. A failed close, or a broker that never answers, is not an error (S123)."""
     yield done, deadline.remaining()
     if not done.done:
-        log.warning("%s: no answer within jms.closeTimeout; going on", what)
+        log.warning("%s: no answer within jms.closeTimeout; the client does not wait longer", what)
     elif done.error is not None:
         log.debug("%s: %s", what, done.error)
 

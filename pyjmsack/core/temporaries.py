@@ -33,8 +33,8 @@ class Temporaries:
         self.live: dict[int, Temporary] = {}
 
     def create(self, kind: type[T], run: Callable[[Steps[None]], Any]) -> Steps[T]:
-        """Create a temporary destination. Its ``delete()`` passes its steps to ``run``, which waits in the way of this
-        face.
+        """Create a temporary destination. Its ``delete()`` calls ``run``, which carries out the steps of a delete and
+        waits for them in the way of this face.
 
         Raises:
             UnsupportedFeatureException: this protocol or this broker has no temporary destinations.

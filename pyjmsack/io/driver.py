@@ -329,7 +329,7 @@ class AsyncioConnector:
             )
         except SSLError as error:
             failed(_caused(handshake_error(endpoint, error), error))
-        except Exception as error:  # beside OSError: a host name or a socket option that Python refuses
+        except Exception as error:  # OSError, or the error for a host name or a socket option that Python refuses
             failed(_caused(ConnectionLostException(f"cannot connect to {endpoint}: {error}"), error))
 
     async def _open(self, endpoint: Endpoint, engine: Engine) -> None:

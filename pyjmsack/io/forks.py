@@ -18,5 +18,5 @@ def shared_lock() -> AbstractContextManager[Any]:
     """
     lock = threading.RLock()
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]  # as the standard library
+        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]  # as the standard library does
     return lock

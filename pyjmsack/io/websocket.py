@@ -38,7 +38,7 @@ _ORDERLY: Final = (CloseReason.NORMAL_CLOSURE, CloseReason.GOING_AWAY, CloseReas
 
 
 class WebSocketEngine:
-    """Carries the bytes of another engine in binary messages. The borders of the messages mean nothing.
+    """Carries the bytes of another engine in binary messages. The bytes may be cut into messages anywhere.
 
     Args:
         inner: the engine of the protocol. This object is its stream, which is open after the WebSocket handshake.
@@ -93,7 +93,8 @@ class WebSocketEngine:
                 self._stream.close()
 
     def _events(self) -> list[events.Event]:
-        """Return the events of the bytes that arrived. Refuse too many frames without data: they only take time."""
+        """Return the events of the bytes that arrived. Refuse them if too many frames have no data, because such
+        frames only take time."""
         happened: list[events.Event] = []
         empty = 0
         for event in self._connection.events():

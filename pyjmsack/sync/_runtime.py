@@ -73,7 +73,8 @@ class SyncRuntime:
         self._timer: Timer | None = None
         self._written: deque[Completion[None]] = deque()
         self._ending = False
-        """Whether no timer is set any more, because the loop may end before the timer."""
+        """True while the connection is being closed. Then no timer is set any more, because the loop may end before the
+        timer."""
         self._closed = False
         self._closing = threading.RLock()
         self._leavings: deque[Callable[[], None]] = deque([thread.release])

@@ -21,8 +21,8 @@ class Credit:
         self.stopped = False
         """True after the core stopped the deliveries: no credit is granted, and messages that still arrive go back."""
         self.held_back = False
-        """True if a drain took the credit. No credit is granted until the core asks for it, because messages that
-        arrive during a rollback would come before older ones (S83)."""
+        """True if a drain took the credit. No credit is granted until the core asks for it. Otherwise new messages
+        could arrive during a rollback, and would come before the older messages that it delivers again (S83)."""
         self.pulling = False
         """True if the caller pulled a message that has not arrived yet."""
         self.due_after_drain = False

@@ -70,7 +70,7 @@ class Drains:
     # -- beginning ----------------------------------------------------------------------------------------------
 
     def begin(self, credit: int) -> None:
-        """Begin to wait for the answer to a drain of this credit."""
+        """Begin to wait for the answer to a drain that began with this credit."""
         self.credit = credit
         self.arrived = False
         self._limit()

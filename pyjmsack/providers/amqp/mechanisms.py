@@ -1,7 +1,7 @@
 """SASL mechanisms, which are ways to log in (RFC 4422).
 
 Each mechanism makes a first response, answers the challenges of the broker, and checks the end of the login. The
-library ``scramp`` does the cryptography of SCRAM (RFC 5802, RFC 7677). The first login that uses it imports it.
+library ``scramp`` does the cryptography of SCRAM (RFC 5802, RFC 7677). It is imported at the first login by SCRAM.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class StompDialect:
     """Whether a delayed message carries the length of its delay in ``AMQ_SCHEDULED_DELAY``. Other brokers read the end
     of the delay from ``AMQ_SCHEDULED_TIME``."""
     longest_head: int | None = None
-    """The most bytes of header lines that the broker can store; each line counts as four bytes more than it has.
+    """The most bytes of header lines that the broker can store. For each line, four bytes are added to its length.
     Artemis keeps the lines as UTF-16 in one record of its journal, which has 490 KiB by default, and ends the
     connection if the lines are longer."""
     dead_letters: str = "DLQ"

@@ -108,8 +108,8 @@ def check_copy(payload: bytes, limits: Limits | None, longest_head: int | None) 
     Args:
         payload: the rest of the SEND frame.
         limits: the limits of the broker for one frame. ``None`` if no limit has to be checked.
-        longest_head: the most bytes of header lines that the broker can store; each line counts as four bytes more than
-            it has.
+        longest_head: the most bytes of header lines that the broker can store. For each line, four bytes are added to
+            its length.
 
     Raises:
         MessageFormatException: the broker would end the connection because of this frame.

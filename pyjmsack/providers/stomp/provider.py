@@ -408,7 +408,8 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- transactions -------------------------------------------------------------------------------------------
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
-        """Begin a transaction. Nothing is sent, because BEGIN goes out with the first work (S76)."""
+        """Begin a transaction. Nothing is sent now, because BEGIN is sent with the first work of the transaction
+        (S76)."""
         if self._session(session_id, done) is not None:
             done.succeed()
 

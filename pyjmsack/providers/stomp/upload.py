@@ -82,7 +82,7 @@ class Uploads:
         self.current, self._reading = upload, self._read(upload.body)
 
     def take(self, upload: Upload) -> bytes:
-        """Return the bytes that are ready of the present frame. If there are none, ask for the next piece."""
+        """Return the ready bytes of the present frame. If there are none, ask for the next piece."""
         data = upload.take()
         if upload.over:
             self.end()

@@ -23,7 +23,8 @@ _NO_SUBSCRIPTION = "AMQ339016"
 """Artemis ends the connection with this code if it refuses a subscription. While sends are on their way, its ERROR
 does not say which request it answers."""
 _MOST_REFUSING = 1000
-"""The number of queues that are remembered in ``_refusing``. An older one is forgotten, and asked again."""
+"""The most queues that ``_refusing`` contains. If there are more, the oldest is forgotten, and a consumer of it asks
+again."""
 _refusing: dict[tuple[str, str], None] = {}
 """The broker and the name of each queue that refused another subscription of a consumer.
 
