@@ -52,7 +52,8 @@ class MessageConsumer(ConsumerFacade):
         limit = None if timeout is None else seconds(timeout)
         core = self._core
         core.check_receive()
-        return core.receive_now() or await self._run(core.receive(limit))
+        receiving = core.receiving
+        return receiving.receive_now() or await self._run(receiving.receive(limit))
 
     async def receive_nowait(self) -> Message | None:
         """Return a message that the broker has now, or ``None``. This is ``receive(timeout=0)``.
@@ -80,7 +81,7 @@ class MessageConsumer(ConsumerFacade):
         """
         core = self._core
         core.check_receive()
-        return await self._run(core.receive_body(type, seconds(timeout)))
+        return await self._run(core.receiving.receive_body(type, seconds(timeout)))
 
     async def acknowledge(self) -> None:
         """Acknowledge all messages that this consumer delivered, in CLIENT and individual mode (S25). In other modes

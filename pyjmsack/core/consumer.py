@@ -1,5 +1,5 @@
-"""A consumer: how a caller gets messages, which messages are delivered again, and how the consumer ends (S16-S38,
-S49-S57, S125, S141).
+"""A consumer: its parts, which messages are delivered again, and how the consumer ends (S16-S38, S49-S57, S125,
+S141).
 
 A consumer is made of parts:
 
@@ -7,9 +7,10 @@ A consumer is made of parts:
 - :mod:`taking <pyjmsack.core.taking>` takes the next message from the inbox.
 - The :mod:`admission <pyjmsack.core.admission>` decides whether the message may be handed out.
 - :mod:`unsettled <pyjmsack.core.unsettled>` has the messages that the caller has.
+- :mod:`receiving <pyjmsack.core.receiving>` has the wait of a caller for a message.
 - :mod:`listening <pyjmsack.core.listening>` feeds a listener.
 
-This file has the wait of a caller for a message, and the end of a consumer.
+This file has the state of a consumer, and its end.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from itertools import groupby
-from time import time_ns
-from typing import Any, Final, TypeVar
+from typing import Any
 
 from pyjmsack.core.admission import Admission
 from pyjmsack.core.inbox import make_inbox
 from pyjmsack.core.listening import Dispatchers, Listener, Listening
+from pyjmsack.core.receiving import Receiving
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import ConsumerStats, Counts
 from pyjmsack.core.steps import Deadline, Steps, ended
@@ -31,19 +32,14 @@ from pyjmsack.core.taking import Taking
 from pyjmsack.core.tracing import TracedConsumer
 from pyjmsack.core.transaction import Runs
 from pyjmsack.core.unsettled import Unsettled
-from pyjmsack.errors import IllegalStateException, JMSException, RequestTimedOutException
-from pyjmsack.message import Acknowledger, Message
+from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.message import Acknowledger
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import Outcome
 
 __all__ = ["Consumer", "State"]
-
-T = TypeVar("T")
-_PATIENCE: Final = 60.0
-"""Seconds for which ``receive`` goes on after its timeout, if the broker sends only messages that are refused. There is
-a limit, because a sender may send such messages without end."""
 
 
 class State(IntEnum):
@@ -129,8 +125,8 @@ class Consumer:
             trace,
             self.finish_if_closed,
         )
+        self.receiving = Receiving(session, info, self, self.inbox, self.taking, self._counts)
         self.take_for_listener = self.taking.take_for_listener
-        self.receive_now = self.taking.receive_now
         self.remote_close = channel.events.remote_close(info.id, "on_consumer_closed")
         self._channel = channel
         self._subscriptions = subscriptions
@@ -239,50 +235,6 @@ class Consumer:
             self.guard.alert = True
         self.finish_if_closed()
 
-    # -- receiving ----------------------------------------------------------------------------------------------
-
-    def receive(self, timeout: float | None, body_type: type[Any] | None = None) -> Steps[Message | None]:
-        """Take a message within ``timeout`` seconds, or return ``None``. Before ``None`` is returned, the broker is
-        asked for messages (S22, S50), unless the consumer is closed, the connection is stopped, or an option such as
-        ``jms.receiveLocalOnly`` forbids the question.
-        """
-        if self.trace is None:
-            return self._receive(timeout, body_type, None)
-        return self.trace.receiving(self._receive(timeout, body_type, time_ns()))
-
-    def _receive(self, timeout: float | None, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
-        deadline = Deadline(timeout)
-        patience = Deadline(None if timeout is None else timeout + _PATIENCE)
-        options, prefetch = self._channel.options, self.info.prefetch
-        local_only = options.receive_no_wait_local_only if timeout == 0 else options.receive_local_only
-        while True:
-            message = yield from self._receive_told(body_type, since)
-            if message is not None or self.over:
-                return message
-            self.check_alive()
-            if deadline.expired:
-                if self.taking.cut and not patience.expired:
-                    continue
-                break
-            if prefetch == 0 and self.session.started and not self.inbox.messages:
-                self._channel.submit(self._channel.provider.pull, self.info.id)
-            yield from self._wait_for_arrival(deadline)
-        if not self.session.started or (local_only and prefetch > 0):
-            return None
-        while True:  # if a message came and was refused, more messages may be behind it
-            gone = self._counts.gone
-            message = yield from self._receive_drained(body_type, since)
-            if message is not None or (self._counts.gone == gone and not self.taking.cut):
-                return message
-            if patience.expired:
-                break
-        if timeout == 0:  # an error, because None would say that the queue is empty
-            raise RequestTimedOutException(
-                f"receiving from {self.info.destination.name}: all messages that came were refused, for"
-                f" {_PATIENCE:g} s; the log names the reasons"
-            )
-        return None
-
     @property
     def over(self) -> bool:
         """True if a caller that waits for a message will get neither a message nor an error."""
@@ -294,55 +246,6 @@ class Consumer:
     def wants_more(self) -> bool:
         """Whether the broker may send more."""
         return self.state in (State.OPEN, State.DETACHED)
-
-    def _receive_drained(self, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
-        """Let the broker send the messages that it has, then look into the inbox again. Only ``amqp.drainTimeout``
-        limits the wait.
-        """
-        done: Completion[None] = Completion()
-        self._channel.submit(self._channel.provider.drain, self.info.id, done)
-        try:
-            yield done, None
-        finally:  # also if the caller gives up, because the drain used the credit up
-            if self.info.prefetch > 0 and self.wants_more:
-                self._channel.submit(self._channel.provider.start_consumer, self.info.id)
-        message = yield from self._receive_told(body_type, since)
-        if message is None and not self.closed:
-            self.check_alive()
-            done.result()
-        return message
-
-    def _receive_told(self, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
-        """Take a message. If the guard's file has not answered for the next message yet, wait for the answer, because
-        the message may be a duplicate.
-        """
-        timeout = self._channel.options.request_timeout
-        while (message := self.receive_now(body_type, since)) is None and self.inbox.untold and not self.closed:
-            arrival = self.inbox.expect()
-            if self.inbox.untold and not (yield arrival, timeout) and self.inbox.untold:
-                raise RequestTimedOutException(
-                    f"receiving from {self.info.destination.name}: the file of failover.duplicateGuard does not answer"
-                    f" within jms.requestTimeout ({timeout:g} s)"
-                )
-            self.check_alive()
-        return message
-
-    def receive_body(self, body_type: type[T], timeout: float | None) -> Steps[T | None]:
-        """Receive a message and return its body only (S176)."""
-        message = yield from self.receive(timeout, body_type)
-        return None if message is None else message.get_body(body_type)
-
-    def _wait_for_arrival(self, deadline: Deadline) -> Steps[None]:
-        arrival = self.inbox.expect()
-        # The loop first appends a message to the inbox, and then completes all arrivals. This method first adds its
-        # arrival, and then looks into the inbox. So either the loop completes this arrival, or this method sees the
-        # message. On a stopped connection the caller waits although the inbox has messages, and start() wakes it.
-        try:
-            ready = self.inbox.messages and self.session.started and not self.stalled
-            if not ready and not self.over and self.error is None:
-                yield arrival, deadline.remaining()
-        finally:
-            self.inbox.forget(arrival)
 
     def set_listener(self, listener: Listener | None, concurrency: int = 1) -> None:
         """Install or remove a listener (S9). It gets up to ``concurrency`` messages at a time."""

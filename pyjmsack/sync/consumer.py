@@ -56,7 +56,8 @@ class MessageConsumer(ConsumerFacade):
         try:
             core = self._core
             core.check_receive()
-            return core.receive_now() or self._run(core.receive(limit))
+            receiving = core.receiving
+            return receiving.receive_now() or self._run(receiving.receive(limit))
         finally:
             guard.release()
 
@@ -87,7 +88,7 @@ class MessageConsumer(ConsumerFacade):
         with self._guard:
             core = self._core
             core.check_receive()
-            return self._run(core.receive_body(type, seconds(timeout)))
+            return self._run(core.receiving.receive_body(type, seconds(timeout)))
 
     def acknowledge(self) -> None:
         """Acknowledge all messages that this consumer delivered, in CLIENT and individual mode (S25). In other modes

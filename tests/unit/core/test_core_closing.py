@@ -44,7 +44,7 @@ class ClosedMeanwhile(FakeInbound):
 
 
 def taken(consumer: Consumer) -> Message:
-    message = consumer.receive_now()
+    message = consumer.receiving.receive_now()
     assert message is not None
     return message
 
@@ -57,7 +57,7 @@ def test_what_is_received_during_a_close_is_acknowledged_before_the_link_ends(op
     heard = told(bench)
     bench.arrive(consumer, ClosedMeanwhile("a", bench, consumer), "b")
     assert taken(consumer).body == "a"
-    assert consumer.receive_now() is None
+    assert consumer.receiving.receive_now() is None
     bench.runtime.turn()
     assert sorted(map(str, heard[:-1])) == sorted(map(str, [("a", ACCEPTED), ("b", RELEASED)]))
     assert heard[-1] == "end"
@@ -198,7 +198,7 @@ def test_a_message_on_its_way_to_another_thread_has_its_outcome_before_the_sessi
     heard = session_told(bench)
     slow, received = Slow("a"), list[Any]()
     bench.arrive(consumer, slow, "b")
-    other = threading.Thread(target=lambda: received.append(consumer.receive_now()))
+    other = threading.Thread(target=lambda: received.append(consumer.receiving.receive_now()))
     other.start()
     assert slow.reached.wait(60)
 
@@ -211,7 +211,7 @@ def test_a_message_on_its_way_to_another_thread_has_its_outcome_before_the_sessi
     meanwhile()
     assert [message.body for message in received] == ["a"]
     assert heard == outcomes
-    assert consumer.receive_now() is None
+    assert consumer.receiving.receive_now() is None
 
 
 def test_a_message_that_is_decoded_for_longer_than_a_close_waits_is_not_handed_out() -> None:
@@ -222,7 +222,7 @@ def test_a_message_that_is_decoded_for_longer_than_a_close_waits_is_not_handed_o
     heard = session_told(bench)
     slow, received = Slow("a"), list[Any]()
     bench.arrive(consumer, slow)
-    other = threading.Thread(target=lambda: received.append(consumer.receive_now()))
+    other = threading.Thread(target=lambda: received.append(consumer.receiving.receive_now()))
     other.start()
     assert slow.reached.wait(60)
     bench.run(session.close())  # nothing happens while it waits: the time is over
@@ -239,6 +239,6 @@ def test_a_close_by_the_thread_that_is_receiving_does_not_wait_for_itself() -> N
     consumer = bench.consumer(session)
     heard = session_told(bench)
     bench.arrive(consumer, ClosedMeanwhile("a", bench, session), "b")
-    assert consumer.receive_now() is None
+    assert consumer.receiving.receive_now() is None
     bench.runtime.turn()
     assert heard == [("b", RELEASED), "end", "end of session"]

@@ -18,7 +18,7 @@ UNDELIVERABLE = Outcome.MODIFIED_FAILED_UNDELIVERABLE
 def texts(consumer: Consumer) -> list[str]:
     """Take everything there is."""
     found = []
-    while (message := consumer.receive_now()) is not None:
+    while (message := consumer.receiving.receive_now()) is not None:
         found.append(message.text)
     return found
 
@@ -36,7 +36,7 @@ def test_nothing_is_handed_out_while_the_connection_is_stopped_s120() -> None:
     consumer = bench.consumer()
     bench.run(bench.connection.stop())
     bench.arrive(consumer, "a")
-    assert bench.run(consumer.receive(0)) is None
+    assert bench.run(consumer.receiving.receive(0)) is None
     bench.connection.start()
     assert texts(consumer) == ["a"]
 
@@ -103,7 +103,7 @@ def test_recover_brings_back_the_unacknowledged_oldest_first_before_newer_ones_s
     consumer = bench.consumer(session)
     bench.arrive(consumer, "a", "b", "c", "d")
     for _ in range(3):
-        consumer.receive_now()
+        consumer.receiving.receive_now()
     session.recover()
     assert texts(consumer) == ["a", "b", "c", "d"]
     assert consumer.stats.redelivered == 3
@@ -173,14 +173,14 @@ def test_a_receive_after_the_loss_raises_even_if_messages_were_buffered_s101_s12
     bench.provider.listener.on_failure(ConnectionLostException("gone"))
     assert consumer.buffered() == 0
     with pytest.raises(ConnectionLostException):
-        bench.run(consumer.receive(None))
+        bench.run(consumer.receiving.receive(None))
 
 
 def test_a_waiting_receive_that_is_abandoned_leaves_nothing_behind() -> None:
     """Ctrl-C or a cancelled task: the next message goes to the next receive."""
     bench = Bench()
     consumer = bench.consumer()
-    steps = consumer.receive(None)
+    steps = consumer.receiving.receive(None)
     next(steps)
     steps.close()
     bench.arrive(consumer, "a")
@@ -192,7 +192,7 @@ def test_receive_waits_again_for_the_rest_of_its_time_when_a_message_was_dropped
     consumer = bench.consumer()
     bench.runtime.meanwhile.append(lambda: bench.arrive(consumer, FakeInbound("old", expired=True)))
     bench.runtime.meanwhile.append(lambda: bench.arrive(consumer, "new"))
-    message: Any = bench.run(consumer.receive(60))
+    message: Any = bench.run(consumer.receiving.receive(60))
     assert message.text == "new"
     first, second = bench.runtime.waits[-2:]
     assert first is not None
@@ -206,7 +206,7 @@ def test_abandon_hands_back_delivered_counted_and_prefetched_uncounted_s30_s31(m
     session = bench.session(mode)
     consumer = bench.consumer(session)
     bench.arrive(consumer, "a", "b", "c")
-    consumer.receive_now()
+    consumer.receiving.receive_now()
     bench.run(session.close())
     assert bench.provider.outcomes == [("a", FAILED), ("b", RELEASED), ("c", RELEASED)]
 

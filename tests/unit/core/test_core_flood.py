@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from core_fakes import Bench, FakeInbound
 
-from pyjmsack.core import consumer as consuming
+from pyjmsack.core import receiving
 from pyjmsack.core import requestor as asking
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.requestor import Requestor
@@ -49,27 +49,27 @@ def flood(bench: Bench, consumer: Consumer, count: int = ENOUGH) -> list[int]:
 
 
 def test_receive_with_a_time_limit_returns_in_a_flood_of_refused_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consuming, "_PATIENCE", 0.0)
+    monkeypatch.setattr(receiving, "_PATIENCE", 0.0)
     bench = Bench()
     consumer = bench.consumer()
     flood(bench, consumer)
-    assert bench.run(consumer.receive(0.01)) is None
+    assert bench.run(consumer.receiving.receive(0.01)) is None
 
 
 def test_receive_without_a_wait_does_not_say_that_the_queue_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consuming, "_PATIENCE", 0.0)
+    monkeypatch.setattr(receiving, "_PATIENCE", 0.0)
     bench = Bench()
     consumer = bench.consumer()
     flood(bench, consumer)
     with pytest.raises(RequestTimedOutException, match="all messages that came were refused"):
-        bench.run(consumer.receive(0))
+        bench.run(consumer.receiving.receive(0))
 
 
 def test_a_message_behind_many_refused_ones_is_received() -> None:
     bench = Bench()
     consumer = bench.consumer()
     bench.arrive(consumer, *(FakeInbound("bad", broken=True) for _ in range(1000)), "good")
-    message = bench.run(consumer.receive(0))
+    message = bench.run(consumer.receiving.receive(0))
     assert message is not None
     assert message.text == "good"
 
@@ -82,7 +82,7 @@ def test_a_message_behind_many_that_came_too_often_is_received(outcome: str, loc
     bench = Bench(f"{limits}&jms.receiveNoWaitLocalOnly={local}")
     consumer = bench.consumer()
     bench.arrive(consumer, *(FakeInbound("bad", redeliveries=1) for _ in range(300)), "good")
-    message = bench.run(consumer.receive(0))
+    message = bench.run(consumer.receiving.receive(0))
     assert message is not None
     assert message.text == "good"
 

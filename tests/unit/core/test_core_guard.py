@@ -156,11 +156,11 @@ def test_a_commit_does_not_remember_what_ctrl_c_put_back(monkeypatch: pytest.Mon
     with monkeypatch.context() as patch:
         patch.setattr(Unsettled, "settle", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            consumer.receive_now()
+            consumer.receiving.receive_now()
     bench.run(session.commit())
     assert consumer.guard is not None
     assert not consumer.guard.knows(FakeInbound("a"))
-    assert consumer.receive_now() is not None
+    assert consumer.receiving.receive_now() is not None
     bench.run(session.commit())
     assert consumer.guard.knows(FakeInbound("a"))
 
@@ -180,7 +180,7 @@ def test_a_commit_whose_caller_gives_up_before_the_file_has_written_ends_what_wa
     session = bench.session(0)
     consumer = bench.consumer(session)
     bench.arrive(consumer, "a")
-    assert consumer.receive_now() is not None
+    assert consumer.receiving.receive_now() is not None
     bench.run(consumer.close())
     session.memory.store, file = MemoryStore(10), SlowFile()
     session.memory.file = file  # type: ignore[assignment]  # has the one verb that is used

@@ -13,7 +13,7 @@ OVERTAKE = "jms.nonBlockingRedelivery=true"
 
 
 def next_of(consumer: Consumer) -> str | None:
-    message = consumer.receive_now()
+    message = consumer.receiving.receive_now()
     return None if message is None else message.body
 
 
@@ -181,7 +181,7 @@ def test_what_a_look_at_its_body_puts_back_need_not_wait_twice_s176() -> None:
     delays(bench)
     bench.runtime.fire()
     with pytest.raises(Exception, match="no body"):
-        consumer.receive_now(bytes)
+        consumer.receiving.receive_now(bytes)
     assert next_of(consumer) == "a"
 
 
@@ -190,7 +190,7 @@ def test_a_pull_consumer_does_not_fetch_more_while_one_waits_s50() -> None:
     consumer = bench.consumer(prefetch=0)
     bench.runtime.meanwhile.append(lambda: bench.arrive(consumer, FakeInbound("a", redeliveries=1)))
     bench.runtime.meanwhile.append(bench.runtime.fire)
-    message = bench.run(consumer.receive(None))
+    message = bench.run(consumer.receiving.receive(None))
     assert message is not None
     assert message.body == "a"
     assert bench.provider.names().count("pull") == 1
@@ -215,7 +215,7 @@ def test_ctrl_c_behind_the_wait_hands_a_message_out_once(
     with monkeypatch.context() as patch:
         patch.setattr(holding, "must_wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            consumer.receive_now()
+            consumer.receiving.receive_now()
     bench.runtime.turn()
     bench.runtime.fire()
     assert [next_of(consumer), next_of(consumer)] == ["a", None]
@@ -236,7 +236,7 @@ def test_ctrl_c_before_the_timer_is_set_lets_nothing_wait_for_ever(
     with monkeypatch.context() as patch:
         patch.setattr(consumer.inbox.delays, "_call_later", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            consumer.receive_now()
+            consumer.receiving.receive_now()
     assert next_of(consumer) is None
     assert delays(bench) == [1.0]
     bench.runtime.fire()

@@ -27,7 +27,7 @@ def messages(*named: str) -> list[FakeInbound]:
 def names(consumer: Consumer, number: int = 99) -> list[str]:
     """Take messages until there is none."""
     found: list[str] = []
-    while len(found) < number and (message := consumer.receive_now()) is not None:
+    while len(found) < number and (message := consumer.receiving.receive_now()) is not None:
         found.append(message.text)
     return found
 

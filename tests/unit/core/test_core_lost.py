@@ -51,7 +51,7 @@ def opened(mode: int, *, prefetch: int = 10) -> tuple[Bench, Session, Consumer]:
 
 
 def taken(consumer: Consumer) -> Message:
-    message = consumer.receive_now()
+    message = consumer.receiving.receive_now()
     assert message is not None
     return message
 
@@ -63,7 +63,7 @@ def test_what_is_acknowledged_counts_as_processed_although_its_connection_went_o
     bench.arrive(consumer, LostWhileDecoded("a", bench))
     session.acknowledge_message(taken(consumer))
     again(bench, consumer, "a")
-    assert consumer.receive_now() is None
+    assert consumer.receiving.receive_now() is None
     assert (consumer.stats.stale, consumer.stats.duplicates_skipped, consumer.stats.unacknowledged) == (1, 1, 0)
 
 
@@ -88,7 +88,7 @@ def put_back(bench: Bench, session: Session, consumer: Consumer) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Unsettled, "hand_over", interrupted)  # a signal
         with pytest.raises(KeyboardInterrupt):
-            consumer.receive_now()
+            consumer.receiving.receive_now()
 
 
 def recovered(bench: Bench, session: Session, consumer: Consumer) -> None:
@@ -112,7 +112,7 @@ def test_what_is_put_back_after_its_connection_was_lost_is_not_handed_out_twice(
     bench.arrive(consumer, "a")
     way(bench, session, consumer)
     again(bench, consumer, "a", "b")
-    assert [taken(consumer).body, taken(consumer).body, consumer.receive_now()] == ["a", "b", None]
+    assert [taken(consumer).body, taken(consumer).body, consumer.receiving.receive_now()] == ["a", "b", None]
 
 
 def test_what_is_not_handed_out_again_makes_room_at_the_broker() -> None:
@@ -122,7 +122,7 @@ def test_what_is_not_handed_out_again_makes_room_at_the_broker() -> None:
     recovered(bench, session, consumer)
     bench.runtime.turn()
     before = bench.provider.names().count("replenish")
-    assert consumer.receive_now() is None
+    assert consumer.receiving.receive_now() is None
     bench.runtime.turn()
     assert bench.provider.names().count("replenish") == before + 1
 
@@ -193,7 +193,7 @@ def test_no_acknowledgement_is_forgotten_whenever_the_loss_comes(mode: int, touc
     while bench.connection.channel.lost_generation == 0:
         delivered.touched()
     again(bench, consumer, "a")
-    assert consumer.receive_now() is None
+    assert consumer.receiving.receive_now() is None
     assert (consumer.stats.duplicates_skipped, consumer.stats.unacknowledged) == (1, 0)
     assert not consumer.unsettled.stale
 
@@ -207,7 +207,7 @@ def test_an_acknowledgement_counts_between_the_note_of_a_loss_and_what_follows_f
     session.acknowledge_message(message)
     lose(bench)
     again(bench, consumer, "a")
-    assert consumer.receive_now() is None
+    assert consumer.receiving.receive_now() is None
 
 
 def test_what_joins_a_batch_behind_a_loss_counts_as_processed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +227,7 @@ def test_what_joins_a_batch_behind_a_loss_counts_as_processed_at_once(monkeypatc
         patch.setattr(AckBatch, "add", lost_first)
         taken(consumer)
     again(bench, consumer, "a")
-    assert consumer.receive_now() is None
+    assert consumer.receiving.receive_now() is None
 
 
 @pytest.mark.parametrize("touch", [1, 2, 3])

@@ -74,6 +74,6 @@ def test_what_a_rollback_brings_again_comes_before_what_nobody_saw_however_quick
     bench.arrive(consumer, *"abcd")
     runtime.serves(bench, consumer)
     for _ in "ab":
-        consumer.receive_now()
+        consumer.receiving.receive_now()
     bench.run(session.rollback())
     assert [inbound.name for inbound in consumer.inbox.messages] == [*"abcd"]

@@ -24,7 +24,7 @@ OPTIMIZE = "jms.optimizeAcknowledge=true"
 
 def receive(consumer: Consumer, number: int) -> None:
     for _ in range(number):
-        assert consumer.receive_now() is not None
+        assert consumer.receiving.receive_now() is not None
 
 
 def accepted(bench: Bench) -> list[str]:
@@ -170,8 +170,8 @@ def test_an_ack_window_stalls_a_consumer_that_does_not_acknowledge_s56() -> None
     session, consumer = client(bench)
     bench.arrive(consumer, *"abcdefgh")
     receive(consumer, 6)
-    assert consumer.receive_now() is None
-    assert bench.run(consumer.receive(0)) is None
+    assert consumer.receiving.receive_now() is None
+    assert bench.run(consumer.receiving.receive(0)) is None
     session.acknowledge()
     receive(consumer, 2)
 
@@ -217,7 +217,7 @@ def test_a_drained_consumer_hands_out_nothing_and_what_the_caller_holds_may_be_a
     receive(consumer, 1)
     assert bench.run(consumer.drain(5))
     assert bench.outcomes() == [("b", Outcome.RELEASED), ("c", Outcome.RELEASED)]
-    assert bench.run(consumer.receive(None)) is None
+    assert bench.run(consumer.receiving.receive(None)) is None
     session.acknowledge()
     assert bench.outcomes()[-1] == ("a", Outcome.ACCEPTED)
 
@@ -259,7 +259,7 @@ def test_acknowledgements_are_logged_by_their_name_in_activemq(caplog: pytest.Lo
         individual = bench.consumer(other)
         bench.arrive(individual, "d", "e")
         for outcome in (Outcome.ACCEPTED, Outcome.REJECTED):
-            message = individual.receive_now()
+            message = individual.receiving.receive_now()
             assert message is not None
             other.settle_message(message, outcome)
         bench.run(session.close())
