@@ -147,7 +147,9 @@ _OF_SERVICES = {
 
 
 def __getattr__(name: str) -> typing.Any:
-    """Import what only services need when a program first uses it, because most programs have no ``App``."""
+    """Import a name that only services need when a program first uses the name. Most programs have no ``App``, and
+    start faster without these modules.
+    """
     module = _OF_SERVICES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

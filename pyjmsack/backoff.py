@@ -1,5 +1,5 @@
-"""How long a service waits before it opens a connection of an ``App`` again, or starts a process of ``pyjmsack run``
-again.
+"""Computes how long a service waits before it opens a connection of an ``App`` again, or starts a process of
+``pyjmsack run`` again.
 
 The waits of ``failover:`` URLs are in ``providers/failover/search.py``.
 """
@@ -19,9 +19,10 @@ _CALM: Final = 60.0
 
 
 class Backoff:
-    """How long to wait after a failure: 1 to 30 seconds, each wait twice as long as the one before, varied at random.
+    """Computes the wait after a failure. The waits grow from 1 to 30 seconds, each twice as long as the one before.
 
-    After a minute without a failure the next wait is short again.
+    Each wait is shortened at random, by at most a quarter. After a minute without a failure the waits begin with 1
+    second again.
 
     Args:
         clock: returns the present moment in seconds; a test may replace it.

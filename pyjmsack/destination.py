@@ -47,8 +47,8 @@ class Destination(JavaNames):
         self.options: Mapping[str, str] = dict(parse_qsl(query, keep_blank_values=True)) if query else {}
         self._hash = hash((self.jms_type, plain))
         self._several = False
-        """Whether a program wrote several names as one text, ``a,b``, as for ActiveMQ's client. Some brokers would take
-        the text as one name, so a session refuses such a destination where it is used."""
+        """Whether a program wrote several names as one text, ``a,b``, which ActiveMQ's client understands. A session
+        refuses such a destination if its broker would take the text as one name, or lose a part of it."""
 
     @classmethod
     def _literal(cls: type[T], name: str) -> T:

@@ -91,8 +91,8 @@ _WHO: Final = {
 }
 _CRASH: Final = {
     AckMode.AUTO_ACKNOWLEDGE: (
-        "receive(): the message that it returned last is lost to you, everything after it comes again; listener: the "
-        "message at work comes again",
+        "receive(): the message that receive() returned last does not come again, and all later messages do; "
+        "listener: the message that the listener was working on comes again",
         "S16, S17",
     ),
     AckMode.DUPS_OK_ACKNOWLEDGE: ("what was not acknowledged yet comes again, also if you have processed it", "S47"),
@@ -178,7 +178,7 @@ def _canonical(mode: AckMode) -> AckMode:
 def _batching(batch: int, url: BrokerUrl) -> Fact:
     timeout = url.connection.optimize_acknowledge_time_out
     late = "" if timeout is None else f", or {timeout:g} s after the first of them"
-    text = f"acknowledgements wait for each other: they leave when {batch} messages are consumed{late}, and on close"
+    text = f"acknowledgements leave together: when {batch} messages are consumed{late}, and on close"
     return Fact("batches", text, "S40, S41, S44, S46")
 
 

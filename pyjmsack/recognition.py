@@ -1,4 +1,4 @@
-"""Which protocol a port speaks, by the first bytes that come from it."""
+"""Recognises which protocol a port speaks, by the first bytes that the port sends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ _OTHERWISE = "by default brokers speak AMQP at 5672 and STOMP at 61613"
 
 
 def recognise(data: bytes) -> str | None:
-    """Return the protocol of a peer whose first bytes these are, or ``None`` if they are not enough, or unknown."""
+    """Return the protocol whose answers begin with these bytes. Return ``None`` if there are too few bytes, or if no
+    known protocol begins with them.
+    """
     return next((name for name, sign in _SIGNS if sign.match(data)), None)
 
 

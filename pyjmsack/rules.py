@@ -46,7 +46,8 @@ def rules() -> Mapping[int, Rule]:
 
 
 def nearest(number: int) -> list[Rule]:
-    """Return the last rule before a number and the first rule after it, as far as there are such rules."""
+    """Return the last rule before a number and the first rule after the number. A rule that does not exist is left
+    out."""
     before = [rule for rule in rules().values() if rule.number < number][-1:]
     after = [rule for rule in rules().values() if rule.number > number][:1]
     return before + after

@@ -137,8 +137,8 @@ class ConnectionOptions:
         "jms.maxMessageSize",
         integer(1024, 2**31 - 1, "bytes"),
         "104857600",
-        "largest message that is received; one over it is refused alone. Over STOMP the smaller of this and"
-        " stomp.maxFrameSize counts",
+        "size of the largest message that is received; a larger message is refused, and the other messages are not."
+        " Over STOMP the smaller value of this option and stomp.maxFrameSize counts",
         "S166",
     )
     queue_prefix: str = option("jms.queuePrefix", TEXT, "", "text before the name of every queue")
@@ -211,7 +211,8 @@ class ConnectionOptions:
         "jms.ackWindow",
         SHARE_OR_UNLIMITED,
         "-1",
-        "stop handing out while this multiple of the prefetch is unacknowledged; ActiveMQ once had 1.5",
+        "stop handing out messages while this many times the prefetch is unacknowledged; old versions of ActiveMQ had"
+        " 1.5",
         "S56",
     )
     rollback_on_listener_error: bool = option(

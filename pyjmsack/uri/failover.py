@@ -106,13 +106,13 @@ class FailoverOptions:
         "failover.startupMaxReconnectAttempts",
         COUNT_OR_UNLIMITED,
         "-1",
-        "as maxReconnectAttempts, until the first success; with -1, maxReconnectAttempts counts",
+        "the same limit until the first connection succeeds; with -1, maxReconnectAttempts counts",
     )
     warn_after_reconnect_attempts: int | None = option(
         "failover.warnAfterReconnectAttempts",
         COUNT_OR_UNLIMITED,
         "10",
-        "rounds after which a warning is logged again, at most once in 10 s; 0 or -1 never logs it",
+        "a warning is logged each time after this number of rounds, at most once in 10 s; 0 or -1 logs no warning",
     )
     randomize: bool = option(
         "failover.randomize", BOOLEAN, "false", "try the brokers in random order; with false in the order of the URL"
@@ -151,7 +151,7 @@ class FailoverOptions:
         "failover.trackMessages",
         BOOLEAN,
         "false",
-        "either value: a send without an answer is always repeated after a loss",
+        "either value: a send without an answer is always repeated after the connection was lost",
         _ACTIVEMQ,
         also="replayAsyncSends",
     )
@@ -188,7 +188,7 @@ class FailoverOptions:
         "failover.updateURIsURL",
         Kind("text", "the path of a file, or file:// and its path", _file),
         None,
-        "a file with more brokers, comma-separated and without options, read before each round; a broker's options are"
-        " those of the first in the URL",
+        "a file with more brokers, comma-separated and without options, read before each round; each of them gets the"
+        " options of the first broker in the URL",
         _ACTIVEMQ,
     )

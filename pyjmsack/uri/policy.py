@@ -67,7 +67,8 @@ class PrefetchPolicy:
         PENDING_LIMIT,
         "0",
         "STOMP to ActiveMQ Classic: how many messages beyond its prefetch the broker keeps for a slow subscriber of a"
-        " topic before it drops the oldest; 0 leaves it to the broker; no effect elsewhere, with one warning",
+        " topic before the broker drops the oldest; with 0 the broker decides; elsewhere the option has no effect, and"
+        " a warning is logged once",
         "ActiveMQ Classic",
     )
     max_prefetch_size: int = option(
@@ -217,7 +218,8 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.preDispatchCheck",
         BOOLEAN,
         "true",
-        "false: a transacted session judges a message only when its own rollback brings it again",
+        "false: a transacted session checks the number of redeliveries only of messages that its own rollback brings"
+        " again",
         "S113",
     )
 

@@ -73,15 +73,17 @@ class AmqpOptions:
         "amqp.deadLetterQueue",
         NAME,
         None,
-        "the dead-letter queue: on ActiveMQ Classic reject() copies a non-persistent message there, and what is"
-        " rejected out of it stays; when unset DLQ on Artemis, ActiveMQ.DLQ on ActiveMQ Classic",
+        "name of the dead-letter queue; on ActiveMQ Classic reject() copies a non-persistent message to this queue, and"
+        " a message that is received from it and rejected stays in it; the default is DLQ on Artemis, and ActiveMQ.DLQ"
+        " on ActiveMQ Classic",
         "S118",
     )
     engine: str = option(
         "amqp.engine",
         choice({name: name for name in ("proton", "python")}),
         "python",
-        "what speaks AMQP 1.0: pyjmsack itself, in Python alone, or python-qpid-proton (the extra `proton`)",
+        "the implementation of AMQP 1.0: `python` is a part of pyjmsack, `proton` is python-qpid-proton (the extra"
+        " `proton`)",
         "pyjmsack",
     )
     spool_over: int | None = option(
@@ -108,8 +110,9 @@ class AmqpOptions:
         "amqp.singleCredit",
         choice({"afterLoss": "afterLoss", "always": "always", "never": "never"}),
         "afterLoss",
-        "when a link at Artemis has credit for one message at a time: for 1.8 s after this process lost a connection"
-        " (or longer if the broker is slow), always, or never; Artemis mixes up messages when a connection is lost",
+        "when a link at Artemis has credit for one message only: for 1.8 s after this process lost a connection (or"
+        " longer if the broker is slow), always, or never; Artemis may mix up messages when a client loses its"
+        " connection",
         "pyjmsack",
     )
 
@@ -165,15 +168,16 @@ class StompOptions:
         "stomp.drainTimeout",
         MILLIS_OR_FOREVER,
         "60000",
-        "limit for asking whether there are more messages, and for a browser that gets none; 0 or -1: no limit",
+        "how long to wait for the broker's answer whether there are more messages, and how long a browser waits for a"
+        " message; 0 or -1: no limit",
         "pyjmsack",
     )
     dead_letter_queue: str | None = option(
         "stomp.deadLetterQueue",
         NAME,
         None,
-        "the dead-letter queue: reject() copies a message there, and a message rejected there stays; when unset DLQ"
-        " on Artemis, ActiveMQ.DLQ on ActiveMQ Classic",
+        "name of the dead-letter queue; reject() copies a message to this queue, and a message that is received from it"
+        " and rejected stays in it; the default is DLQ on Artemis, and ActiveMQ.DLQ on ActiveMQ Classic",
         "S118",
     )
     trace_frames: bool = option("stomp.traceFrames", BOOLEAN, "false", "log every frame, without passwords", "pyjmsack")

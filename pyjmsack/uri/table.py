@@ -184,10 +184,10 @@ def _failover(names: str, reason: str) -> dict[str, str]:
 
 _JAVA: Final = "it tunes the Java virtual machine, or the inside of a Java client"
 _RELAY: Final = "it is for brokers without an anonymous relay; Artemis and ActiveMQ Classic have one"
-_BUFFERS: Final = "it sizes a buffer of the Java client; jms.producerWindowSize bounds what is unconfirmed"
+_BUFFERS: Final = "it sets the size of a buffer of the Java client; jms.producerWindowSize bounds unconfirmed messages"
 _SILENCE: Final = "a silent broker is found by amqp.idleTimeout and stomp.heartBeat, not by the socket"
 _NO_PRODUCER: Final = "a transaction with sends of a closed producer is not replayed: its commit() raises (S107)"
-_SPARES: Final = "no spare connections are kept: the next broker is connected to when it is needed"
+_SPARES: Final = "the client keeps no spare connections, and connects to the next broker when it needs that broker"
 
 IGNORED: Final[Mapping[str, str]] = {
     **_all("transport.", "useEpoll useKQueue useOpenSSL sharedEventLoopThreads", _JAVA),
@@ -204,7 +204,7 @@ IGNORED: Final[Mapping[str, str]] = {
     "jms.maxInflatedDataSizeRatio": "nothing is inflated here",
     "jms.strictCompliance": "the rules of JMS hold in any case",
     "jms.nestedMapAndListEnabled": "a map or list within a MapMessage is refused when it is set; use an ObjectMessage",
-    "jms.watchTopicAdvisories": "the broker itself refuses what is sent to a deleted temporary destination (S68)",
+    "jms.watchTopicAdvisories": "the broker itself refuses a message to a deleted temporary destination (S68)",
     **_failover("backup backupPoolSize", _SPARES),
     **_failover("trackTransactionProducers", _NO_PRODUCER),
     **_failover("rebalanceUpdateURIs", "a broker lists others only when a connection is opened"),
