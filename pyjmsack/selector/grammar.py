@@ -140,7 +140,7 @@ class _Types(Transformer[Token, Operand]):
     def negation(self, operator: Token, part: Operand) -> Operand:
         self._want(part, "boolean", "NOT")
         if part.bare:  # ActiveMQ and Artemis read NOT a = 1 as (NOT a) = 1, which is never true for a number
-            raise _Refused("brokers take NOT as a part of the first operand only; write NOT (...)", part.position)
+            raise _Refused("brokers apply NOT to the first operand alone; write NOT (...)", part.position)
         return self._nest(operator, part, "boolean")
 
     def equality(self, left: Operand, _operator: Token, right: Operand) -> Operand:
