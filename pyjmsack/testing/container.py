@@ -166,7 +166,8 @@ class ContainerBroker:
         return str(container.status)
 
     def _await_ready(self, container: Container) -> None:
-        """Wait until the broker itself answers, because the relay of Docker or Podman accepts connections earlier."""
+        """Wait until the broker itself answers. The relay of Docker or Podman accepts connections earlier than that, so
+        an accepted connection proves nothing."""
         deadline = time.monotonic() + self._start_timeout
         while not (answers_amqp(self._amqp_port) and answers_stomp(self._stomp_port)):
             status = self._status(container)

@@ -71,7 +71,7 @@ class Wire:
         self._target = (host, port)
         self._broken = False
         self._connections: dict[asyncio.Task[None], list[asyncio.StreamWriter]] = {}
-        """For the task of each connection: the writers of its two ends, as far as they are open."""
+        """For the task of each connection: the writers to its client and to its broker, as soon as each is open."""
         started: Future[int] = Future()
         self._thread = threading.Thread(
             target=lambda: asyncio.run(self._serve(started)), name="pyjmsack-wire", daemon=True
@@ -268,7 +268,7 @@ class Wire:
         try:
             await self._write(backlog, writer, way)
         except OSError:
-            writer.transport.abort()  # then the other direction ends too, because its reader sees the abort
+            writer.transport.abort()  # the other direction then ends too, because its reader sees the abort
         finally:
             reading.cancel()
 
