@@ -39,8 +39,9 @@ class EmbeddedArtemis(EmbeddedBroker):
             ``allow_anonymous`` is set. ``None`` lets everybody in.
         allow_anonymous: whether logins without a name are let in, if there are ``users``.
         queues, topics: names of the destinations that the broker makes at its start.
-        address_settings: settings for each match, such as ``{"orders.#": {"max-delivery-attempts": 3}}``, by the names
-            of ``broker.xml``. If the broker has the match already, its other settings stay.
+        address_settings: for each pattern of addresses its settings, such as ``{"orders.#": {"max-delivery-attempts":
+            3}}``, by the names of ``broker.xml``. If the broker already has settings for the pattern, those with other
+            names stay.
         configuration: path of a ``broker.xml`` of your own. It is read once, by the constructor, and has at most 1 MiB.
             The file must have an acceptor for AMQP at ``127.0.0.1:${pyjmsack.amqp.port}`` and one for STOMP at
             ``127.0.0.1:${pyjmsack.stomp.port}``, and should keep its data below ``${pyjmsack.data}``. With such a file,

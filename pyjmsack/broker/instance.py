@@ -23,7 +23,7 @@ _JVM_FLAGS = (
     "-Xss512k",
     "-Xms32m",
     "-Xmx1g",  # only a limit; with 256m the broker ran out of memory at 80,000 messages of 1 KB
-    # exit, because a broker without memory would go on and only collect garbage, which nobody notices
+    # exit, because a broker that has no memory left would go on and only collect garbage, and nobody would notice
     "-XX:+ExitOnOutOfMemoryError",
     "-XX:-CreateCoredumpOnCrash",
 )

@@ -29,8 +29,8 @@ __all__ = ["BrokerProcess"]
 
 # $1: the broker's process group; $2: the directory to remove, or nothing. SIGKILL, because a paused broker reacts to no
 # other signal. `kill -s NAME --` is the only spelling for a process group that every shell takes; dash refuses `kill
-# -KILL --`. A line on its input says that the broker has ended and been waited for: its number may soon be another
-# process's.
+# -KILL --`. A line on the input says that the broker has ended and its process number is free. The watchdog must then
+# kill nothing, because another process may soon have this number.
 _WATCHDOG = """
 if read -r ended; then
     read -r ignored
@@ -69,8 +69,8 @@ class BrokerProcess:
         return self._poll(self._child) if self._child is not None else None
 
     def _poll(self, child: subprocess.Popen[bytes]) -> int | None:
-        """Return the exit code, ``None`` if the process runs. Tell the watchdog if the process has ended, because its
-        number may soon be that of another process.
+        """Return the exit code, or ``None`` if the process runs. If the process has ended, tell the watchdog, because
+        another process may soon have the same number.
         """
         code = child.poll()
         if code is not None and not self._end_told and self._watchdog is not None and self._watchdog.stdin is not None:

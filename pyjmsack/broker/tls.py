@@ -84,7 +84,7 @@ class Keys:
     def __init__(self, wanted: Tls, directory: Path | None) -> None:
         self._directory = directory
         self.store: KeyStore | None = None
-        """The key store; ``None``: no TLS."""
+        """The key store. ``None`` means that the broker has no TLS."""
         if isinstance(wanted, KeyStore):
             for file in (wanted.path, wanted.trust, wanted.clients, wanted.client):
                 if file is not None:
