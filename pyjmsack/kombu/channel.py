@@ -1,6 +1,6 @@
 """A channel of kombu: declares, sends, consumes and acknowledges."""
 
-# kombu has no types, so a checker that reads its source infers some that are too narrow to be overridden
+# kombu has no type annotations, and some types that a checker infers from its source are too narrow for our overrides
 # pyright: reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Received(virtual.Message):
 
     Args:
         payload: headers, properties and body.
-        channel: the channel that received it.
+        channel: the channel that received the message.
         kwargs: passed on to kombu.
 
     Raises:
@@ -64,7 +64,7 @@ class Channel(virtual.Channel):
     """A channel of kombu.
 
     Args:
-        connection: what :meth:`Transport.establish_connection` returned.
+        connection: the connection that :meth:`Transport.establish_connection` returned.
         kwargs: passed on to kombu.
     """
 

@@ -30,7 +30,7 @@ def unpacked(body: bytes, method: object, limit: int) -> bytes:
 
     Args:
         body: the compressed bytes.
-        method: the header ``compression``: a name or a content type that kombu knows.
+        method: the value of the header ``compression``, which is a name or a content type that kombu knows.
         limit: the most bytes of the content.
 
     Raises:

@@ -30,7 +30,7 @@ log = logging.getLogger("pyjmsack.kombu")
 T = TypeVar("T")
 _SIGNAL: Final = b"."
 CLOSE_TIMEOUT: Final = 10.0
-"""Seconds to wait for the end of a connection, before its thread is left to itself."""
+"""The most seconds to wait for the close of a connection. After this time the loop of the connection is stopped."""
 REMEMBERED: Final = 1000
 """The most requeued messages that a connection recognises when they are delivered again."""
 WITHOUT_LIMIT: Final = 100
@@ -199,7 +199,7 @@ class Connection:
         self.call(self._settled(delivery, outcome))
 
     def requeue(self, delivery: Delivery) -> None:
-        """Give a message back because its consumer asked for that, and remember the message.
+        """Give a message back to the broker, because its consumer wants it requeued, and remember the message.
 
         The connection remembers the message, because the broker does not count such a delivery and does not mark the
         next one as a redelivery.
@@ -242,7 +242,7 @@ class Connection:
         delivery.window.arrived -= 1
         self._settle(delivery, "release")
 
-    # -- what came ----------------------------------------------------------------------------------------------
+    # -- messages that arrived ----------------------------------------------------------------------------------
 
     def arrived(self, delivery: Delivery) -> None:
         """Keep a message that a lane received, until kombu takes it. Only the loop calls this."""
@@ -343,7 +343,7 @@ class Connection:
         hub.add_reader(self.fileno(), callback, self, hub)
 
     def unregister(self, hub: Any) -> None:
-        """End what :meth:`register` began."""
+        """Undo a call of :meth:`register`."""
         if hub in self._hubs:
             self._hubs.remove(hub)
             # a hub that was reset does not know the descriptor any more, and raises errors of many kinds
@@ -365,7 +365,9 @@ class Connection:
         self._end()
 
     def forget(self) -> None:
-        """Close the connection. In a child made by ``fork``, only forget it, because it belongs to the parent."""
+        """Close the connection. In a child made by ``fork``, only forget it, because the connection belongs to the
+        parent.
+        """
         if not self._loop.foreign:
             self.close()
             return

@@ -1,8 +1,8 @@
-"""Messages of which a queue gets several copies, because several of its bindings cover them.
+"""Recognises the copies of a message that a queue gets if several of its bindings cover the message.
 
-A binding may be younger than a message. So a copy by one binding does not prove that another binding brought a copy,
-too, and the queue must not drop a copy for that reason. All copies of a message have the same identity, by which they
-are recognised.
+A queue gets one copy from each binding that existed when the message was sent. A younger binding covers the message,
+and brings no copy. So the queue must not drop a copy only because another binding covers the message too. All copies
+of a message have the same identity, by which this module recognises them.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ Name = tuple[str, str]
 class Copies:
     """Lets one copy of each message through.
 
-    Several processes may consume a durable queue. There all copies go into the JMS queue of its name, and the broker
-    keeps the first one. A temporary queue has one consumer, which remembers by which binding a message came first.
+    Several processes may consume a durable queue. They send all copies to the JMS queue with the same name, and the
+    broker keeps the first copy. A temporary queue has one consumer, which remembers by which binding a message came
+    first.
 
     Args:
         session: a session of the connection.
@@ -56,19 +57,19 @@ class Copies:
             JMSException: the connection was lost, or the broker refused the message.
         """
         mark = _mark(message)
-        if mark is None:  # nobody can recognise its copies, and twice is better than never
+        if mark is None:  # nobody can recognise the copies of this message, and taking it twice is better than never
             return True
         if not self.is_durable:
             return self._is_first(mark, binding)
         try:
             await self.pass_on(message)
-        except MessageFormatException:  # it came, and cannot be sent
+        except MessageFormatException:  # the message cannot be sent to the JMS queue, so the consumer takes this copy
             return True
         return False
 
     def is_new(self, message: Message, binding: Name) -> bool:
-        """Return whether the consumer takes a message that only this binding covers. If not, a binding that ended
-        meanwhile has brought a copy of it.
+        """Return whether the consumer takes a message that only this binding covers now. ``False`` means that another
+        binding, which has ended since, brought a copy of the message before.
         """
         if self.is_durable or not self._seen:
             return True
@@ -76,7 +77,8 @@ class Copies:
         return mark is None or self._seen.get(mark, binding) == binding
 
     def _is_first(self, mark: str, binding: Name) -> bool:
-        first = self._seen.setdefault(mark, binding)  # a message that was given back comes by the same binding again
+        # a message that was given back comes by the same binding again, and then counts as the first copy again
+        first = self._seen.setdefault(mark, binding)
         if len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
         return first == binding

@@ -1,4 +1,4 @@
-"""How a message of kombu is written into a JMS message and read again.
+"""Writes a message of kombu into a JMS message, and reads it again.
 
 By default the whole message is one JSON text, as in kombu's other transports, so that any header is safe. With
 ``envelope="jms"`` the body is the JMS body, and properties carry the rest, so that Java can read and write tasks:
@@ -109,7 +109,7 @@ def reply_destination(name: str) -> Destination:
     if name.startswith(_TEMPORARY):
         return TemporaryQueue._literal(name.removeprefix(_TEMPORARY))
     if name.startswith(_LITERAL):
-        return Queue._literal(name.removeprefix(_LITERAL))  # a sender chose the name, and options in it
+        return Queue._literal(name.removeprefix(_LITERAL))  # a sender chose the name, so it must not set options
     return Queue(queue_name(name))
 
 

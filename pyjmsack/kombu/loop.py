@@ -79,7 +79,7 @@ class LoopThread:
             call, arguments = self._posted.popleft()
             try:
                 call(*arguments)
-            except Exception as error:  # must not stop the other calls
+            except Exception as error:  # the error of one call must not stop the other calls
                 self._loop.call_exception_handler({"message": "a call to the broker failed", "exception": error})
 
     def call(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:

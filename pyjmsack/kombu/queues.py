@@ -158,12 +158,13 @@ class Queues:
             await consumer.close()
         elif not self.routes_locally:
             shared = await self._end(queue, binding, others)
-            for one in shared:  # else their copies of the same messages would come as well
+            # otherwise the queue would get the moved messages again, as copies from the subscriptions of these bindings
+            for one in shared:
                 await self._emptied(queue, one, [])
 
     async def _end(self, queue: str, binding: Binding, others: list[Binding]) -> list[Binding]:
-        """End the subscription that a durable queue has for a binding. The messages in it go into the queue. Return
-        those of the other bindings that cover one of these messages.
+        """End the subscription that a durable queue has for a binding. The messages in the subscription go into the
+        queue. Return each of the ``others`` that covers one of these messages.
         """
         shared = await self._emptied(queue, binding, others)
         if not self._is_classic:
@@ -180,7 +181,9 @@ class Queues:
     async def _kept(
         self, queue: str, consumer: MessageConsumer, binding: Binding, others: list[Binding]
     ) -> list[Binding]:
-        """Move all messages of a consumer into the queue. Return the other bindings that cover one of them."""
+        """Move all messages of a consumer into the queue. Return each of the ``others`` that covers one of these
+        messages.
+        """
         copies, found = self._copies(queue), dict[Name, Binding]()
         while (message := await consumer.receive(0)) is not None:
             try:
@@ -191,7 +194,7 @@ class Queues:
                 continue
             covering = [one for one in others if one.matches(one.exchange, key)]
             found.update({one.name: one for one in covering})
-            # the consumer of a temporary queue is here, and knows which copies it has
+            # a temporary queue has its only consumer in this process, so takes() knows which copies it had before
             if not covering or copies.is_durable or await copies.takes(message, binding.name):
                 await copies.pass_on(message)
             message.accept()
@@ -255,7 +258,7 @@ class Queues:
     async def get(self, queue: str) -> Message | None:
         """Return a message that the broker has in a queue now, or ``None`` if there is none."""
         copies, before = self._copies(queue), -1
-        while copies.passed_on != before:  # what was passed on is in the first source
+        while copies.passed_on != before:  # a message that was passed on is now in the first source, so look again
             before = copies.passed_on
             for source in self.sources(queue):
                 consumer = source.consumer or await source.open_consumer(0)
@@ -306,7 +309,7 @@ class Queues:
             del declared.bindings[name]
             if name not in declared.subscriptions and not self.routes_locally:
                 await self._end(queue, binding, [])
-        count += await self.purge(queue)  # what came meanwhile
+        count += await self.purge(queue)  # remove the messages that came meanwhile
         await self.forget(queue)
         return count
 

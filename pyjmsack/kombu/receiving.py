@@ -100,8 +100,8 @@ class Source:
 
     Args:
         open_consumer: opens a consumer with a prefetch.
-        wanted: returns whether the queue takes a message from this source. It does not take a message that is for
-            another queue, or that it takes from another source. ``None`` means that the queue takes every message.
+        wanted: returns whether the queue takes a message from this source. The queue does not take a message that is
+            for another queue, or that it gets from another source. ``None`` means that the queue takes every message.
         consumer: a consumer that stays open as long as the queue exists, because its subscription ends with it.
             ``None`` means that there is no such consumer.
         single: whether the source may have one consumer only.
@@ -268,7 +268,8 @@ class Feed:
         try:
             consumer = await self._opened(source)
         except JMSException as error:
-            # the broker may limit the consumers of a queue: the lanes that are open go on, and notice a lost connection
+            # the broker may limit the consumers of a queue; then the open lanes go on. If the connection is lost, the
+            # open lanes notice the loss
             log.info("%s gets no more consumers: %s", self.queue, error)
             this = asyncio.current_task()
             self._lanes = [lane for lane in self._lanes if lane[1] is not this]

@@ -35,7 +35,7 @@ def is_worker(callback: Any) -> bool:
     unacknowledged, because the program itself has to decide what follows.
 
     Args:
-        callback: what the consumer gave to ``basic_consume``.
+        callback: the function that the consumer gave to ``basic_consume``.
     """
     consumer = getattr(callback, "__self__", None)
     handlers = [getattr(consumer, "on_message", None), *(getattr(consumer, "callbacks", None) or ())]

@@ -1,6 +1,6 @@
 """The transport of kombu: makes connections and channels, and gives the messages that arrived to kombu."""
 
-# kombu has no types, so a checker that reads its source infers some that are too narrow to be overridden
+# kombu has no type annotations, and some types that a checker infers from its source are too narrow for our overrides
 # pyright: reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Transport(base.Transport):
         """Close a connection and its channels. A lost connection is closed too, so that its thread ends.
 
         Args:
-            connection: what :meth:`establish_connection` returned.
+            connection: the connection that :meth:`establish_connection` returned.
         """
         try:
             for channel in [*connection.channels]:
@@ -78,7 +78,7 @@ class Transport(base.Transport):
         """Return whether a connection can be used.
 
         Args:
-            connection: what :meth:`establish_connection` returned.
+            connection: the connection that :meth:`establish_connection` returned.
         """
         return connection.alive
 
@@ -86,7 +86,7 @@ class Transport(base.Transport):
         """Return a new channel.
 
         Args:
-            connection: what :meth:`establish_connection` returned.
+            connection: the connection that :meth:`establish_connection` returned.
 
         Raises:
             ConnectionLostException: the connection is lost or closed.
@@ -100,7 +100,7 @@ class Transport(base.Transport):
         """Close a channel.
 
         Args:
-            channel: what :meth:`create_channel` returned.
+            channel: the channel that :meth:`create_channel` returned.
         """
         channel.close()
 

@@ -1,4 +1,4 @@
-"""How a program and the thread of an event loop wait for each other, with threads or with gevent.
+"""Lets a program and the thread of an event loop wait for each other, with threads or with gevent.
 
 gevent replaces the threads, sockets and locks of Python. A thread of Python is then a greenlet, and many greenlets
 share one thread of the system. An event loop needs a thread of the system for itself, so this module makes one, and
