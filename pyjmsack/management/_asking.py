@@ -50,8 +50,8 @@ def understood() -> Iterator[None]:
 
 
 def explained(error: JMSException) -> JMSException:
-    """Return the error to raise in the place of ``error``. If the broker refused a management message, this error names
-    the missing permissions.
+    """Return the error to raise in the place of ``error``. If the broker refused a management message, the returned
+    error names the missing permissions. Otherwise the same error is returned.
     """
     if error.error_code == _REFUSED_SEND:
         return forbidden("over STOMP the broker refused the request without a reason")

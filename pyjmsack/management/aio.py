@@ -75,7 +75,7 @@ class Manager:
     async def _asks_by_messages(self, opened: AsyncExitStack) -> Ask:
         connection = await opened.enter_async_context(self._factory.create_connection())
         self._verbs = verbs_of(connection.metadata.broker)
-        # ignored here, because the request under way raises it
+        # this listener ignores the error of the connection, because the request under way raises the same error
         connection.exception_listener = lambda error: None
         await connection.start()
         try:
@@ -136,7 +136,7 @@ class Manager:
     async def oldest(self, queue: str) -> float | None:
         """Return the age of the first message in the queue, in seconds.
 
-        ``None`` if no message waits for a consumer, or the first one has no time stamp.
+        Return ``None`` if no message waits for a consumer, or if the first one has no time stamp.
 
         Args:
             queue: the name of the queue.

@@ -38,8 +38,8 @@ _PAGE = 500
 _MAX_ROWS = 200_000
 _ATTEMPTS = 5
 _STUMBLED = "is null"
-"""A part of the text of a NullPointerException. Artemis 2.56 answers with it if a queue is deleted while it lists the
-queues."""
+"""A part of the text of a NullPointerException. Artemis 2.56 answers with this text if a queue is deleted while the
+broker lists the queues."""
 _FLUSH = 500
 """The number of messages that the broker removes or moves in one of its transactions."""
 _ALL = json.dumps({"field": "", "operation": "", "value": ""})
@@ -122,7 +122,8 @@ class Artemis:
         """Ask how many seconds ago the first message came to the queue."""
         yield from self.queue(name)
         if not (yield Request(f"queue.{name}", attributes=("FirstMessageTimestamp",))):
-            return None  # no message, or 0 for one without a time stamp, whose age would be that of the year 1970
+            # there is no message, or its time stamp is 0, from which the broker would compute an age since 1970
+            return None
         age = yield Request(f"queue.{name}", attributes=("FirstMessageAge",))
         return None if age is None else age / 1000
 

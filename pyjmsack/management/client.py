@@ -34,8 +34,8 @@ class Manager:
 
     Args:
         factory: makes the connection. It is not used if ``jolokia`` is given.
-        jolokia: URL of Jolokia, for ActiveMQ Classic: ``http://NAME:PASSWORD@HOST:8161/api/jolokia``. ``None`` = ask by
-            messages.
+        jolokia: URL of Jolokia, for ActiveMQ Classic: ``http://NAME:PASSWORD@HOST:8161/api/jolokia``. With ``None`` the
+            manager asks by management messages.
         timeout: seconds to wait for each answer.
 
     Raises:
@@ -58,7 +58,7 @@ class Manager:
             self._opened = opened.pop_all()
 
     def _asks_by_messages(self, connection: Connection, opened: ExitStack) -> Any:
-        # ignored here, because the request under way raises it
+        # this listener ignores the error of the connection, because the request under way raises the same error
         connection.exception_listener = lambda error: None
         connection.start()
         try:
@@ -117,7 +117,7 @@ class Manager:
     def oldest(self, queue: str) -> float | None:
         """Return the age of the first message in the queue, in seconds.
 
-        ``None`` if no message waits for a consumer, or the first one has no time stamp.
+        Return ``None`` if no message waits for a consumer, or if the first one has no time stamp.
 
         Args:
             queue: the name of the queue.
