@@ -18,8 +18,8 @@ class Answer:
 
     Args:
         body: the body of the answer; or a message.
-        to: where the answer goes: a name of a queue, or a destination. ``None`` = to the ``reply_to`` of the message.
-            If the message has none, the answer goes to the ``reply_to`` of the listener.
+        to: where the answer goes: a name of a queue, or a destination. With ``None`` the answer goes to the
+            ``reply_to`` of the message, or to the ``reply_to`` of the listener if the message has none.
         properties: properties to set in the answer. ``None`` = none.
         delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
     """

@@ -104,7 +104,7 @@ class Container:
 
     def _fill(self, connection: Any) -> float | None:
         """Start the workers that are missing. Return how many seconds later the container has to look again, or
-        ``None`` if it need not.
+        ``None`` if it does not have to look again at a set time.
         """
         listener, workers = self.listener, self._workers
         left = self._not_before - time.monotonic()

@@ -21,7 +21,7 @@ class Converter(Protocol):
         """Return the message to send.
 
         Args:
-            body: what a program gave to ``send``, or a listener returned.
+            body: the body that a program gave to ``send``, or that a listener returned.
 
         Raises:
             MessageFormatException: the body cannot be turned into a message.

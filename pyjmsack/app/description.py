@@ -62,6 +62,6 @@ def _subscription(listener: Listener) -> str | None:
 
 def _retry(retry: Retry | None) -> str:
     if retry is None:
-        return "by the URL; else waits of 1 to 30 s and the broker's limit"
+        return "the redelivery policy in the URL; without one, waits of 1 to 30 s and the broker's limit"
     limit = "the broker's limit" if retry.limit is None else f"{retry.limit} times, then {retry.then}"
     return f"{limit}; waits from {retry.delay:g} s, times {retry.backoff:g}, at most {retry.longest:g} s"

@@ -34,7 +34,9 @@ class Joined:
     stop waits for the worker."""
 
     def works_for(self, app: object, here: object) -> bool:
-        """Whether the caller runs in a listener of ``app``, or in its ``on_error``, in the place ``here``."""
+        """Whether this listener, or its ``on_error``, belongs to ``app`` and is at work on the thread ``here``. In
+        asyncio ``here`` is ``None``.
+        """
         return not self.done and self.app is app and self.here == here
 
 

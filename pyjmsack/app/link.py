@@ -83,7 +83,7 @@ class Link:
         end = time.monotonic() + self._backoff.after_failure()
         while not self.stopping and (left := end - time.monotonic()) > 0:
             self.wake.clear()
-            if self.stopping:  # was set just before wake was cleared
+            if self.stopping:  # a stop came just before wake was cleared, so nothing would end the wait
                 return
             yield partial(self.wake.wait, left)
 

@@ -206,7 +206,7 @@ class Listener:
                 this broker would take the text as one name.
         """
         settings, destination, reply_to = self.settings, self.destination, self.reply_to
-        if reply_to is not None and reply_to._several:  # raises now what otherwise each answer would raise
+        if reply_to is not None and reply_to._several:  # this raises now the error that each answer would raise later
             (session.create_topic if reply_to.is_topic else session.create_queue)(reply_to.name)
         if settings.subscription is None:
             return (yield partial(session.create_consumer, destination, settings.selector))
@@ -262,8 +262,8 @@ def is_coroutine_function(function: object) -> bool:
 
 
 def _error_handler(handler: Callable[..., Any]) -> Callable[[BaseException, Message], Any]:
-    """Return a function that takes the error and the message. It calls the handler with both, or with the error alone
-    if the handler takes only one argument.
+    """Return a function that takes the error and the message, and calls the handler. The handler gets both, or the
+    error alone if the handler takes only one argument.
 
     Raises:
         TypeError: the handler takes neither one nor two arguments.

@@ -60,7 +60,7 @@ def keys(kind: str, names: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _model_fields(kind: Any) -> Mapping[str, Any]:
-    """Return the fields of a pydantic model; none for another class with the methods of a model.
+    """Return the fields of a pydantic model. Return no fields for another class that has the methods of a model.
 
     Raises:
         NameError: the annotation of a field names a class that does not exist.
@@ -72,9 +72,9 @@ def _model_fields(kind: Any) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=256)
 def _fields_of_model(kind: Any) -> dict[str, tuple[str, str]]:
-    """Return of each field of a pydantic model its key in the model's own JSON, and its key in camelCase.
+    """Return two keys for each field of a pydantic model: its key in the model's own JSON, and its key in camelCase.
 
-    An alias is the key in both.
+    If a field has an alias, both keys are the alias.
 
     Raises:
         MessageFormatException: two fields have the same key in camelCase.
@@ -94,8 +94,8 @@ def as_camel(value: Any, dumped: Any, depth: int = 0) -> Any:
     """Return the JSON of a value with the names of its fields in camelCase.
 
     Args:
-        value: a value that pydantic wrote.
-        dumped: what pydantic made of the value.
+        value: a value that pydantic wrote as JSON.
+        dumped: the JSON that pydantic wrote for the value.
         depth: the number of values around it.
 
     Raises:
@@ -141,7 +141,8 @@ def as_fields(kind: Any, value: Any, choose: Choose, depth: int = 0) -> Any:
     Args:
         kind: the type that pydantic will make of the value.
         value: a value of JSON.
-        choose: makes the value where a union has several types for it, because the names depend on the type.
+        choose: makes a value for which a union has several types. The names of the fields depend on the type that
+            ``choose`` takes.
         depth: the number of values around it.
 
     Raises:
@@ -196,7 +197,7 @@ def _has_fields(kind: Any) -> bool:
 @lru_cache(maxsize=256)
 def _read_keys(kind: Any) -> dict[str, tuple[str, Any]]:
     """Return the name and the type of each field by its key in camelCase. A field with an alias has the alias as its
-    name, because pydantic reads the field by that.
+    name, because pydantic reads the field by its alias.
 
     Raises:
         MessageFormatException: two fields have the same key.
@@ -215,7 +216,7 @@ def _by_field(fields: Mapping[str, tuple[str, Any]], value: Mapping[str, Any], c
     hidden = {name for name, _ in fields.values()} - fields.keys()
     made = {}
     for key, inner in value.items():
-        if key not in hidden:  # a name of Python that is no name in JSON
+        if key not in hidden:  # a hidden key is the name of a field in Python, which is not its name in JSON
             name, kind = fields.get(key, (key, Any))
             made[name] = as_fields(kind, inner, choose, depth + 1)
     return made

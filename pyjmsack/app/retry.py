@@ -1,4 +1,4 @@
-"""How often a message is delivered again after its listener raised, and what happens after the last time."""
+"""``Retry``: how often a message is delivered again after its listener raised, and what happens after the last time."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LONGEST: Final = 86_400.0
 
 @dataclass(frozen=True)
 class Retry:
-    """What happens when a listener raises: the message is given back, and is delivered again after a wait. The delivery
-    is counted.
+    """The rule for a message whose listener raised: the message is given back, and is delivered again after a wait. The
+    delivery is counted.
 
     The client waits before it hands the message out, so nothing is lost if the process ends during the wait. The worker
     takes no other message meanwhile. The broker has a limit of its own (Artemis: 10 deliveries), which may be reached

@@ -115,7 +115,7 @@ class Running:
         with self._lock:
             self._tasks = {}
 
-    # -- what they say of themselves ----------------------------------------------------------------------------
+    # -- the state of the listeners -----------------------------------------------------------------------------
 
     @property
     def ready(self) -> bool:

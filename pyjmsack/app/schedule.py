@@ -61,7 +61,8 @@ class Schedule:
         self._face = face
         self._app = app
         self._free: deque[None] = deque([None])
-        """The run that gets the only entry is the only run at work. Only one can, because ``pop`` is atomic."""
+        """Has one entry while no run is at work. A run takes the entry before it begins, and puts it back at its end.
+        Only one run can take the entry, because ``pop`` is atomic."""
         self._check()
 
     def __repr__(self) -> str:

@@ -89,7 +89,8 @@ class Service:
         self._sending: Task | None = None
         self._running = False
         self._may_stop: deque[None] = deque()
-        """The caller of ``stop`` that gets the only entry begins the stop. Only one can, because ``pop`` is atomic."""
+        """Has one entry for each run of the app. The caller of ``stop`` that takes the entry begins the stop. Only one
+        caller can take it, because ``pop`` is atomic."""
         self._stopping: Task | None = None
         self._ended: Event
         self._in_time = True
@@ -289,8 +290,8 @@ class Service:
     def health(self) -> dict[str, Any]:
         """Return the state of the app, as JSON can hold it.
 
-        ``status`` is ``"UP"`` if the app runs, its sender is connected, each listener takes messages, and each function
-        of :meth:`check` succeeds. Otherwise it is ``"DOWN"``. A listener that was stopped alone does not count, and
+        ``status`` is ``"UP"`` if the app runs, its sender is connected, each listener takes messages, and each check
+        (:meth:`check`) succeeds. Otherwise it is ``"DOWN"``. A listener that was stopped alone does not count, and
         neither do schedules. ``sender``, ``listeners`` and ``checks`` have the details.
         """
         sender, checks = self.sender.link.state, self._checks.results()

@@ -1,4 +1,5 @@
-"""How an app connects to the broker of a test: its URL and options, without those for its usual broker alone."""
+"""Makes the URL and the options with which an app connects to the broker of a test. Options that only the usual broker
+of the app needs are left out."""
 
 from __future__ import annotations
 

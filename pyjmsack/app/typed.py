@@ -50,13 +50,13 @@ _PARSED: Final[dict[type, Callable[[str], Any]]] = {
 }
 """Types whose values are text in JSON."""
 _TYPES_SEEN: Final = 1000
-"""The most types that are searched in a type, because one type may refer to many others."""
+"""The most types that a search through a type and its parts visits, because one type may refer to many others."""
 _MOST_TRIES: Final = 1_000_000
 """The most tries in one body. Each try builds a value as one of the types of a union."""
 _SHOWN: Final = 100
 """The most characters of a key that an error shows."""
 _REASON: Final = 1000
-"""The most characters that an error shows of the reason that a class gives."""
+"""The most characters of a class's own error text that an error shows."""
 
 
 def plain(value: Any, camel_case: bool = False, depth: int = 0) -> Any:
@@ -126,7 +126,8 @@ def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
 
 
 class _Reading:
-    """What belongs to the whole body while it is read: how fields are named, and how many tries are left.
+    """The state that all parts of a body share while the body is read: how fields are named, and the tries that are
+    left.
 
     A try builds a value as one of the types of a union. The number of tries has a limit, because each nested union
     doubles the work.
@@ -179,7 +180,7 @@ class _Key(_Place):
 
 
 class _TooManyError(MessageFormatException):
-    """The limit of tries is reached, so that no other type is tried."""
+    """The limit of tries is reached. This error has a class of its own, so that no further type of a union is tried."""
 
 
 def build(kind: Any, value: Any, where: str = "the body", *, camel_case: bool = False) -> Any:
@@ -371,7 +372,7 @@ def _model(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) 
         value = as_fields(kind, value, lambda kinds, each: _one_of(kinds, each, where, depth + 1, reading), depth)
     try:
         return kind.model_validate(value)
-    except ValueError as error:  # pydantic's own error is one
+    except ValueError as error:  # the error of pydantic is a ValueError
         raise MessageFormatException(f"{where}: {kind.__name__} refuses the values: {_short(error)}") from error
 
 

@@ -49,7 +49,7 @@ class Worker:
         face: the face of the app.
         listener: the listener to call.
         stopping: returns whether the worker shall take no further message.
-        changed: called when the worker is ready, when more messages wait for it, and when the worker has ended.
+        changed: called when the worker is ready, when more messages wait in its inbox, and when the worker has ended.
         begun: called when the worker has begun a message.
         idle: seconds without a message after which the worker ends; ``None`` = the worker never ends for this reason.
     """
