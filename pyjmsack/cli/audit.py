@@ -82,7 +82,7 @@ def audit(
 
 
 def missing_for_audit() -> str | None:
-    """Return the part that an audit needs and this machine lacks, ``None`` if the audit can run."""
+    """Return a text that names the part that this machine lacks for an audit. Return ``None`` if the audit can run."""
     try:
         from pyjmsack.spark import JavaError, check_java
     except ImportError as error:
@@ -136,7 +136,7 @@ def audit_ledgers(
         raise Failure(missing)
     from pyjmsack.spark.audit import ClusterError, audit_session, queues_of, run_audit
 
-    # before the ledgers are read, because a message that is taken after the look then has its row in a ledger
+    # the look comes first: if a consumer takes a message after the look, the ledgers that are read later show it
     look = None if question is None else question.ask(queues_of(ledgers))
     try:
         spark = audit_session(master)
@@ -195,7 +195,7 @@ def _remarks(found: Audit) -> list[str]:
     ]
     if found.unclosed:
         count = len(found.unclosed)
-        remarks.append(f"{count} connections are open, or were killed: their unfinished messages have no row.")
+        remarks.append(f"{count} connections are still open, or were killed: their unfinished messages have no row.")
     if found.look is not None:
         from pyjmsack.spark.audit import looked_into
 

@@ -43,7 +43,7 @@ def browse(
     pyjmsack browse orders --limit 5 --json
     """
     with login.factory().create_connection() as connection, connection.create_session() as session:
-        connection.exception_listener = lambda error: None  # ignored here, because the browser raises it
+        connection.exception_listener = lambda error: None  # the browser raises the same error
         checked = check_queue(connection, login, jolokia, queue)
         connection.start()
         with session.create_browser(Queue(queue), selector) as browser:

@@ -121,7 +121,7 @@ def queue(
     if status is not None:
         _judge(verdict, status, min_consumers)
         verdict.limit("messages", status.messages, max_depth, warn_depth)
-        verdict.limit("old is the first message", age or 0, max_age, warn_age, " s")
+        verdict.limit("is the age of the first message", age or 0, max_age, warn_age, " s")
         if hidden and verdict.level < _CRITICAL:
             verdict.add(_UNKNOWN, "the age of the first message is not known, because it has no time stamp")
     _say(verdict, name, status, age, as_json)
@@ -129,9 +129,9 @@ def queue(
 
 
 def _has_waiting(status: QueueStatus) -> bool:
-    """Return whether the queue has messages that wait for a consumer, and so a first message with an age.
+    """Return whether messages wait in the queue for a consumer. Only then is there a first message with an age.
 
-    A message that a consumer holds has no age here, and neither has a delayed message.
+    A message that a consumer holds, and a delayed message, do not wait for a consumer.
     """
     return status.messages - status.delivering - (status.scheduled or 0) > 0
 
@@ -166,7 +166,7 @@ def _age(manager: Manager, login: Login, name: str) -> float | None:
     except UnsupportedFeatureException:
         pass  # ActiveMQ Classic does not say the age
     with login.factory().create_connection() as connection, connection.create_session() as session:
-        connection.exception_listener = lambda error: None  # ignored here, because the browser raises it
+        connection.exception_listener = lambda error: None  # the browser raises the same error
         connection.start()
         with session.create_browser(Queue(name)) as browser:
             first = next(iter(browser), None)

@@ -24,7 +24,7 @@ _KEYS = ("url", "user", "password-file", "password-env", "jolokia", "jolokia-env
 
 @dataclass(frozen=True)
 class BrokerContext:
-    """One broker of the file with contexts. The file has a table for each."""
+    """One broker in the file with contexts. The file has a table for each broker."""
 
     url: str | None = None
     user: str | None = None

@@ -62,7 +62,7 @@ def export(
         counting("Exporting", limit) as show,
         login.factory(jms__receiveLocalOnly=True).create_connection() as connection,
     ):
-        # ignored here, because receive() and the browser raise it
+        # this listener ignores the error of the connection, because receive() and the browser raise it
         connection.exception_listener = lambda error: None
         checked = check_queue(connection, login, jolokia, queue)
         output = opened_output(file, stop)
@@ -124,7 +124,7 @@ class _File(Stream):
     def __init__(self, path: Path) -> None:
         try:
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            sync_directory(path.absolute().parent)  # else a crash of the machine could take the name of the file
+            sync_directory(path.absolute().parent)  # otherwise the file could lose its name in a crash of the machine
         except OSError as error:
             raise Failure(f"{path}: {error.strerror}") from error
         super().__init__(exact_line, self._store)

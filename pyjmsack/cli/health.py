@@ -27,7 +27,7 @@ _BOTH: Final = 2
 
 
 class _Server(ThreadingHTTPServer):
-    """Answers each connection in a thread of its own, so that a slow client keeps no probe waiting.
+    """Answers each connection in a thread of its own, so that no probe has to wait for a slow client.
 
     The time limit is for the whole connection, because a client that sends a byte each second would never let a single
     read time out.
@@ -78,7 +78,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def __init__(self, health: Callable[[], dict[str, Any]], *request: Any) -> None:
         self._health = health
-        super().__init__(*request)  # which answers
+        super().__init__(*request)  # this call answers the request
 
     def do_GET(self) -> None:
         """Answer ``live`` always with 200, and ``ready`` with 200 if the app is ``"UP"``."""

@@ -127,7 +127,9 @@ class _Progress:
             raise Failure(f"cannot write down how far the import came: {error}") from error
 
     def _put(self, fresh: Path, held: int) -> None:
-        """Give the new file its name. It is locked before, so that at every moment the file of this name is locked."""
+        """Give the new file its name. The file was locked before, so that the file of this name is locked at every
+        moment.
+        """
         assert self.path is not None
         _lock(held)
         earlier, self.held = self.held, held
@@ -224,7 +226,7 @@ def import_(
     transaction: int | None,
     as_json: bool,
 ) -> None:
-    """Send the JSON lines of FILES, or of standard input, to QUEUE: what `pyjmsack export` wrote.
+    """Send JSON lines that `pyjmsack export` wrote to QUEUE. The lines come from FILES, or from standard input.
 
     \b
     pyjmsack import orders orders.jsonl
@@ -271,7 +273,7 @@ class _Import:
         try:
             self.skipped = sum(1 for _ in islice(items, self._progress.lines))
             with login.factory().create_connection() as connection:
-                # ignored here, because send() raises it
+                # this listener ignores the error of the connection, because send() raises it
                 connection.exception_listener = lambda error: None
                 recognised = "duplicate-detection" in connection.metadata.capabilities
                 # no transaction, because Artemis refuses a whole transaction for one message that it knows already

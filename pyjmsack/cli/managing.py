@@ -50,8 +50,9 @@ def duration(text: str) -> float:
 
 
 def jolokia_option(command: Command) -> Command:
-    """Add ``--jolokia`` as the argument ``jolokia``. Without the option the Jolokia of the context
-    counts, or else the environment variable. Neither counts if the broker was named elsewhere.
+    """Add ``--jolokia`` as the argument ``jolokia``. Without the option the Jolokia of the context counts, and without
+    such a Jolokia the environment variable counts. The context does not count if ``--url`` names another broker, and
+    the variable counts only if the URL of the broker comes from the environment too.
 
     This decorator stands below ``connection_options``.
     """

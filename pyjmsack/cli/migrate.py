@@ -90,10 +90,10 @@ def migrate(
 ) -> None:
     """Report the Python setting for each setting of a Java or Spring service, and write the Python code.
 
-    Reads broker URLs; jndi.properties of ActiveMQ Classic, Artemis and Qpid JMS; application.properties and .yml of
-    Spring Boot and Camel; Spring's XML; activemq.xml and broker.xml; Java sources; and whole folders. The
-    command opens a connection only with --check. It never prints a password, and puts an environment variable in its
-    place.
+    The command reads broker URLs; jndi.properties of ActiveMQ Classic, Artemis and Qpid JMS; application.properties
+    and .yml of Spring Boot and Camel; Spring's XML; activemq.xml and broker.xml; Java sources; and whole folders. It
+    opens a connection only with --check. It never prints a password, and writes an environment variable in the place
+    of each password.
 
     \b
     Examples:
@@ -148,7 +148,9 @@ def _explanations(findings: Findings) -> Iterator[tuple[Listener, Explanation]]:
 
 
 def _of_the_code(explanation: Explanation) -> Explanation:
-    """Return the explanation for the generated code. It rolls back when a listener raises; a bare session does not."""
+    """Return the explanation for the generated code. This code rolls back when a listener raises. A session without
+    this code does not.
+    """
     if explanation.mode is not AckMode.SESSION_TRANSACTED:
         return explanation
     facts = tuple(_ROLLS_BACK if fact.about == _ROLLS_BACK.about else fact for fact in explanation.facts)

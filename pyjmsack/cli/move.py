@@ -163,10 +163,10 @@ def _copy(
     stop: Stop,
     show: Counter,
 ) -> tuple[int, int]:
-    """Return how many messages were copied, and how many could not be."""
+    """Return how many messages were copied, and how many could not be copied."""
     copied = under_way = odd = 0
     with login.factory().create_connection() as connection:
-        connection.exception_listener = lambda error: None  # ignored here, because the browser raises it
+        connection.exception_listener = lambda error: None  # the browser raises the same error
         check_apart(connection, source, target)
         connection.start()
         checked = check_queue(connection, login, jolokia, source)

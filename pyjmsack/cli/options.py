@@ -134,8 +134,8 @@ def _in_context(login: Login, name: str) -> Login:
     """Return the login with the values of the context. A value from the command line replaces that of the context.
 
     A Jolokia belongs to the broker of its context. If ``--url`` names another broker, the Jolokia of the context is
-    left out, because the command would look at one broker and change another one. A context that only a variable named
-    is then left out as a whole.
+    left out, because otherwise the command would look at one broker and change another one. If ``--url`` names another
+    broker and only a variable names the context, the whole context is left out.
     """
     found = read_context(name)
     if found.url is not None:

@@ -1,7 +1,7 @@
 """Finds the protocol that a port speaks.
 
-It sends the first bytes of each protocol over a connection of its own. A port that answers is known within a second. It
-takes three seconds, at most, to find that a port is silent.
+This module sends the first bytes of each protocol over a connection of its own. It recognises a port that answers
+within a second. It needs at most three seconds to find that a port is silent.
 """
 
 from __future__ import annotations

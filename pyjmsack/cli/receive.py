@@ -77,9 +77,10 @@ def receive(
 ) -> None:
     """Write the messages of DESTINATION to standard output, or to files.
 
-    Takes the messages that a queue has now; --timeout, --count and --follow wait for more. A message is acknowledged
-    after it was written, so Ctrl-C or a reader that ends (`| head`) leave the rest on the broker. This does not hold in
-    the modes auto, dups-ok and no-ack, because in these modes a message is acknowledged before it is written.
+    The command takes the messages that a queue has now. With --timeout, --count or --follow it waits for more. A
+    message is acknowledged after it was written, so Ctrl-C or a reader that ends (`| head`) leave the rest on the
+    broker. This does not hold in the modes auto, dups-ok and no-ack, because in these modes a message is acknowledged
+    before it is written.
     """
     if (format_name == "file") != (output_dir is not None):
         raise click.UsageError("--format file and --output-dir belong together")
@@ -91,7 +92,7 @@ def receive(
     with stop_on_signals() as stop, counting("Receiving", count) as show:
         output: Output = Directory(output_dir) if output_dir is not None else open_output(format_name, stop)
         with factory.create_connection() as connection, connection.create_session(mode) as session:
-            # ignored here, because receive() raises it
+            # this listener ignores the error of the connection, because receive() raises it
             connection.exception_listener = lambda error: None
             connection.start()
             job = ReceiveJob(session, output, stop, show, transaction)

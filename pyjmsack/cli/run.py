@@ -77,8 +77,8 @@ def run(app: str, workers: int, health_port: int | None, health_host: str) -> No
     At SIGTERM or Ctrl-C each listener finishes its message, and each scheduled function its run. A second Ctrl-C ends
     the process at once. A process of --workers that dies is started again.
 
-    Exit code 0: all of them finished in time. 1: some did not, and the messages of such listeners went back to the
-    broker.
+    Exit code 0: all listeners and scheduled functions finished in time. 1: some did not finish, and the messages of
+    such listeners went back to the broker.
     """
     if health_port is not None and health_port + workers - 1 > 65535:
         raise click.UsageError(f"--health-port {health_port}: {workers} processes need ports beyond 65535")
@@ -161,7 +161,7 @@ def _end(processes: list[subprocess.Popen[bytes]], signals: list[int], patience:
 
 @contextlib.contextmanager
 def _noting_signals() -> Iterator[list[int]]:
-    """Note SIGINT and SIGTERM in the list that this yields."""
+    """Yield a list, and add each SIGINT and SIGTERM that comes to the list."""
     signals: list[int] = []
 
     def on_signal(number: int, _: FrameType | None) -> None:
@@ -182,9 +182,9 @@ def _noting_signals() -> Iterator[list[int]]:
 @click.argument("app", metavar="MODULE:APP")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a listener.")
 def listeners(app: str, as_json: bool) -> None:
-    """Show the listeners of an app: workers, mode, what follows an error, and what `pyjmsack explain` says of each.
+    """Show the listeners of an app: workers, mode, what happens after an error, and the facts of `pyjmsack explain`.
 
-    Nothing is connected.
+    The command connects to nothing.
     """
     for row in _app_of(app).describe():
         if as_json:

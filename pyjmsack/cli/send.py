@@ -57,8 +57,8 @@ def send(
 ) -> None:
     """Send lines, JSON objects or files to DESTINATION, one message each.
 
-    Reads the FILEs, or standard input line by line as the lines arrive. The bytes of a file are
-    not changed. A line is sent without its line end.
+    The command reads the FILEs, or standard input line by line as the lines arrive. The bytes of a file are not
+    changed. A line is sent without its line end.
 
     \b
     pyjmsack send orders orders.txt

@@ -82,8 +82,8 @@ class SendJob:
 
     def _await_answers(self, limit: int) -> None:
         """Wait until at most ``limit`` sends are unanswered, or for a stop."""
-        # the flag is set before the counts are read, and the callback does the reverse: so one of the two sees the
-        # other
+        # This method sets the limit before it reads the counts. The callback changes a count before it reads the limit.
+        # So this method sees the new count, or the callback sees the limit and wakes this method.
         self._limit = limit
         while self._sent - self._answered > limit and not self._stop.requested:
             self._stop.wait()

@@ -137,7 +137,7 @@ def _counted(login: Login, name: str) -> list[_Row]:
             "give the whole name of one queue to count it by browsing"
         )
     with login.factory().create_connection() as connection, connection.create_session() as session:
-        connection.exception_listener = lambda error: None  # ignored here, because the browser raises it
+        connection.exception_listener = lambda error: None  # the browser raises the same error
         connection.start()
         with session.create_browser(Queue(name)) as browser:
             number = sum(1 for _ in browser)

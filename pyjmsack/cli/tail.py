@@ -117,7 +117,7 @@ def tail(
     ActiveMQ Classic may show the first 400 messages only.
     """
     with stop_on_signals() as stop, login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
-        # ignored here, because receive() and the browser raise it
+        # this listener ignores the error of the connection, because receive() and the browser raise it
         connection.exception_listener = lambda error: None
         connection.start()
         coming = _subscribed(connection, destination, selector, stop)

@@ -26,7 +26,7 @@ __all__ = [
 TABLE_WIDTH = 132
 _SHOW_SECONDS = 0.1
 Counter = Callable[[int, str], None]
-"""A function that is called with the total so far and a remark."""
+"""A function that shows a count. It is called with the total so far and a remark."""
 
 
 def stdout_console() -> Console:

@@ -149,13 +149,14 @@ class Transfer:
         sends a second copy. Artemis drops the second copy, because both copies carry the same duplicate mark, made of
         the number by which the broker stores the message. Other brokers keep both.
 
-        A message that cannot be sent stays in the queue, and the others are moved one by one. In a transaction it would
-        stop them all, and each try would count a delivery of them. A kill may double the message under way then.
+        A message that cannot be sent stays in the queue, and the others are then moved one by one. In a transaction
+        such a message would stop all others, and each try would count a delivery of each of them. While messages are
+        moved one by one, a kill may double the message that is under way.
         """
         prefetch = self.batch if self.choosy else min(self.batch, self.limit or self.batch)
         factory = login.factory(jms__receiveLocalOnly=True, jms__prefetchPolicy__queuePrefetch=prefetch)
         with factory.create_connection() as connection:
-            # ignored here, because receive() raises it
+            # this listener ignores the error of the connection, because receive() raises it
             connection.exception_listener = lambda error: None
             if self.only_target is not None:
                 check_apart(connection, self.source, self.only_target)
@@ -215,7 +216,7 @@ class Transfer:
         return True
 
     def _stops_all(self, error: JMSException) -> bool:
-        """Whether an error of a send says something of the messages behind it, too."""
+        """Whether an error of a send means that the later messages cannot be sent either."""
         if isinstance(error, MessageFormatException):
             return False
         lost = ConnectionLostException, RequestTimedOutException, IllegalStateException

@@ -1,7 +1,7 @@
 """``pyjmsack bench``: how fast this broker is, and how long one message takes.
 
-``histogram`` counts times in little memory, ``plan`` says how much is to be done, ``clients`` does it in threads,
-``own_queue`` names and removes the queue of a run, ``report`` shows the figures, ``command`` has the commands.
+``histogram`` counts times in little memory, ``plan`` says how much work a run does, ``clients`` does the work in
+threads, ``own_queue`` names and removes the queue of a run, ``report`` shows the figures, ``command`` has the commands.
 """
 
 from pyjmsack.cli.bench.command import bench

@@ -139,7 +139,7 @@ def _next(consumer: MessageConsumer, turns: Turns, *, patient: bool) -> Message 
     while not turns.time_over:
         message = consumer.receive(_SLICE)
         if message is None and not patient:
-            return consumer.receive_nowait()  # asks the broker; receive() looked only into the inbox
+            return consumer.receive_nowait()  # this call asks the broker; receive() looked only into the inbox
         if message is not None:
             return message
     return None

@@ -34,7 +34,7 @@ _LARGEST = 64 << 20
 
 _SENT = "from the send to the broker's confirmation"
 _RECEIVED = "how long each receive() took"
-_CAME_BACK = "from the send to the receipt"
+_CAME_BACK = "from the send to the arrival"
 
 
 @click.group()

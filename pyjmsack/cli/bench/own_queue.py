@@ -1,4 +1,4 @@
-"""The queue of a run: its name, which no other queue has, and its removal with every message in it."""
+"""The queue of a run: makes a name that no other queue has, and removes the queue with its messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much a run does: its number of messages, its time, its rate. Shared by the threads of its clients."""
+"""The plan of a run: its number of messages, its time and its rate. The threads of all clients share the plan."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Turns:
 
     @property
     def time_over(self) -> bool:
-        """Whether the time is over, or :meth:`end` was called. How many turns are left does not count here."""
+        """Whether the time is over, or :meth:`end` was called. The number of turns that are left does not matter."""
         return self.ended or self._late(time.monotonic())
 
     def next(self, *, keep: bool = False) -> float | None:

@@ -77,7 +77,8 @@ def _open(login: Login, clients: Sequence[Client], opened: ExitStack, stop: Stop
             return
         connection = opened.enter_context(login.factory().create_connection())
         result.connected = True
-        connection.exception_listener = lambda error: None  # ignored here, because the callers that wait get it
+        # this listener ignores the error of the connection, because the waiting calls of the client raise it
+        connection.exception_listener = lambda error: None
         connection.start()
         client.open(connection)
 

@@ -31,7 +31,7 @@ class Run:
     result: Result | None = None
 
     def execute(self) -> None:
-        """Run this part of the demo, one row of its table, unless another part has failed already.
+        """Run this row of the demo over its protocol, unless another row has failed already.
 
         Raises:
             JMSException: the connection failed, or the broker refused something.

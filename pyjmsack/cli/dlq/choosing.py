@@ -58,12 +58,14 @@ def choosing(command: Command) -> Command:
         click.option(
             "--queue", metavar="NAME", help="The dead-letter queue; by default DLQ, or ActiveMQ.DLQ on Classic."
         ),
-        click.option("--origin", metavar="QUEUE", help="Only those that came from QUEUE."),
-        click.option("--selector", metavar="TEXT", help="Only those that fulfil this condition."),
+        click.option("--origin", metavar="QUEUE", help="Only dead letters that came from QUEUE."),
+        click.option("--selector", metavar="TEXT", help="Only dead letters that fulfil this condition."),
         click.option(
-            "--cause", metavar="TEXT", help="Only this cause. Artemis: expired or failed. Classic: a part of it."
+            "--cause",
+            metavar="TEXT",
+            help="Only dead letters with this cause. Artemis: expired or failed. Classic: a part of the cause's text.",
         ),
-        click.option("--older-than", type=duration, metavar="TIME", help="Only those sent longer ago, such as 2h."),
+        click.option("--older-than", type=duration, metavar="TIME", help="Only letters sent longer ago, such as 2h."),
     ):
         made = option(made)
     return jolokia_option(made)
@@ -118,7 +120,7 @@ class Letters:
 @contextmanager
 def opened_letters(login: Login, wanted: Wanted) -> Iterator[Letters]:
     with login.factory(jms__receiveLocalOnly=True).create_connection() as connection:
-        # ignored here, because the call under way raises it
+        # this listener ignores the error of the connection, because the call under way raises it
         connection.exception_listener = lambda error: None
         connection.start()
         letters = Letters(connection, dead_letter_queue(connection, wanted.queue), Choice())

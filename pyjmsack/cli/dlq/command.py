@@ -268,8 +268,8 @@ def purge_letters(login: Login, wanted: Wanted, limit: int | None, dry_run: bool
     \b
     pyjmsack dlq export dead.jsonl --older-than 30d && pyjmsack dlq purge --older-than 31d --yes
 
-    The age counts from now. With the same age twice, letters that reach it between the two commands would be destroyed
-    without a copy.
+    The age counts from the start of each command. If both commands had the same age, letters that reach this age
+    between the two commands would be destroyed without a copy.
     """
     with opened_letters(login, wanted) as letters:
         number = sum(1 for _ in letters.browse(limit))

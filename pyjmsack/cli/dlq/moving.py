@@ -19,13 +19,13 @@ __all__ = ["Round", "ask_to_retry", "rounds_of", "run_rounds"]
 
 
 def ask_to_retry(manager: Manager, queue: str, selector: str | None) -> int:
-    """Let the broker send letters back, and say how many stayed. Return how many it sent."""
+    """Let the broker send letters back, and print how many stayed. Return how many letters the broker sent back."""
     count = manager.retry(queue, selector)
     if left := manager.count(queue, selector):
         remark(
             f"{amount(left, 'dead letter')} of these are in {queue}: nothing says where they came from, their queue"
-            " does not exist any more, or they came again. With --transaction this process sends them, and the broker"
-            " may create the queue."
+            " does not exist any more, or they became dead letters again. With --transaction this process sends them,"
+            " and the broker may create the queue."
         )
     return count
 

@@ -34,7 +34,7 @@ class Fault(Protocol):
 
 
 class EmbeddedKill:
-    """SIGKILL for an embedded broker, then a new process on the same journal."""
+    """Kills an embedded broker with SIGKILL, and starts a new process on the same journal."""
 
     what = "broker killed and restarted"
 

@@ -29,7 +29,7 @@ FLOWS = (
     ("transacted relay", AckMode.AUTO_ACKNOWLEDGE, True),
 )
 _THREADS = 4 * len(FLOWS)
-"""Threads for the blocking face: more than its flows ever need at a time."""
+"""The number of threads for the blocking face. Its flows never need as many at a time."""
 _WARM = 100
 """The number of messages of each flow before the first kill."""
 _LEAST_KILLS = 2
@@ -60,7 +60,7 @@ class _Ends:
         """Open a session on a connection of its own."""
         connection = await self._call(self._factory.create_connection)
         self._connections.append(connection)
-        # ignored here, because the calls of the flows raise it
+        # this listener ignores the error of the connection, because the calls of the flows raise it
         connection.exception_listener = lambda error: None
         connection.add_connection_listener(self)
         await self._call(connection.start)
