@@ -1,6 +1,6 @@
 """JMS queues as a Spark data source: ``spark.dataSource.register(JmsDataSource)``, then the format ``jms``.
 
-Needs the extra ``pyjmsack[spark]``; ``import pyjmsack`` does not load it.
+This package needs the extra ``pyjmsack[spark]``. ``import pyjmsack`` does not load this package.
 """
 
 from __future__ import annotations

@@ -59,7 +59,10 @@ class JmsDrainReader(DataSourceReader):
         wanted = {**mine, "partitions": options.partitions, "limit": options.limit}
         plan = json.loads(write_once(spool.root / "plan.json", json.dumps(wanted)))
         if any(plan[name] != value for name, value in mine.items()):
-            raise OptionError(f"option 'drainId': {options.drainId} was used for {plan['queue']} ({plan['selector']})")
+            raise OptionError(
+                f"option 'drainId': {options.drainId} was used for {plan['queue']} with the selector"
+                f" {plan['selector']!r}; give another drainId for another queue or selector"
+            )
         parts = range(plan["partitions"])
         shares = [_share(plan["limit"], part, len(parts)) for part in parts]
         query = spool.root.name

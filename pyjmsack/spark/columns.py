@@ -184,7 +184,7 @@ def _origin(message: Message) -> str | None:
 def destination_of(name: str) -> Destination:
     """Return the destination that a row names; the reverse of the column ``destination``."""
     kind = Topic if name.startswith("topic://") else Queue
-    return kind._literal(name.removeprefix("topic://"))  # a stranger may have chosen the name, and options in it
+    return kind._literal(name.removeprefix("topic://"))  # a stranger may have chosen the name, so it sets no options
 
 
 def _is_text(value: Any) -> bool:

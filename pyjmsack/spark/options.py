@@ -142,7 +142,7 @@ class Options:
             },
         )
         connection = factory.create_connection()
-        # ignored here, because the next call that needs the connection raises it
+        # this listener ignores the error of the connection, because the next call that needs the connection raises it
         connection.exception_listener = lambda error: None
         return connection
 

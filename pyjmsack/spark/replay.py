@@ -40,7 +40,7 @@ def dead_letters(spark: SparkSession, **options: str) -> DataFrame:
 
 
 def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **options: str) -> None:
-    """Send dead letters to the queues they came from. A repeated call sends no letter twice.
+    """Send dead letters to the queues that they came from. A repeated call sends no letter twice.
 
     Each letter gets a new duplicate id, because with the old one Artemis would accept the letter and drop it. The new
     id is made from ``attempt``, the message id, and the place of the row in the read that took it (``drainId``). The

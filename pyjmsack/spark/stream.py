@@ -116,7 +116,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._target = max(0, self._target - taken)
             self._in_vain = 0 if taken else self._in_vain + 1
         if self._in_vain > 1:
-            # two pulls got no message, although a browser shows some: the queue is paused, or they are for others
+            # two pulls got no message, although a browser shows some: the queue is paused, or these messages are for
+            # other consumers
             self._target = 0
         self._counted = max(first, reached["n"])
 

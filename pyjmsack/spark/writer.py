@@ -183,7 +183,7 @@ class _Writer:
         if self._options.dedupColumn is not None and rows * 2 > most:
             log.warning(
                 "%d rows were written at once; the broker remembers %d ids (id-cache-size of the address, option "
-                "brokerIdCacheSize). Repeated tasks may have stored rows twice: write at most half of it at a time",
+                "brokerIdCacheSize). Repeated tasks may have stored rows twice: write at most half as many rows as ids",
                 rows,
                 most,
             )

@@ -74,7 +74,7 @@ def look_into(factory: ConnectionFactory, queues: Iterable[str], *, jolokia: str
         JMSException: the broker cannot be reached, or refuses the look.
     """
     with factory.create_connection() as connection:
-        # ignored here, because the browser raises it
+        # this listener ignores the error of the connection, because the browser raises the same error
         connection.exception_listener = lambda error: None
         connection.start()
         broker = connection.metadata.broker.partition("-")[0]
@@ -114,7 +114,7 @@ def _look(connection: Connection, manager: Manager | None, name: str, look: Look
     own = Queue(name).name.rpartition("::")[2]
     if manager is None:
         if name in {grave for some in _GRAVES.values() for grave in some}:
-            return  # a look might create the queue, and nobody can tell whether it exists
+            return  # nobody can tell whether the queue exists, and a look might create it
         _browse(connection, name, look)
         return
     try:

@@ -57,7 +57,8 @@ class Verdict(IntFlag):
 
 
 _MODE, _PHASE, _BUCKET = 1 << 12, 1 << 24, 1 << 32
-"""The place values by which a judgement holds the mode, the phase and the bucket in one number, above the verdict."""
+"""A judgement is one number. The verdict takes the lowest bits, and these factors shift the mode, the phase and the
+bucket above the verdict."""
 
 
 class Judgement(NamedTuple):
