@@ -14,7 +14,7 @@ Said = tuple[Verdict, str, str]
 """A verdict, the Python text and the reason. ``{}`` in the Python text is the value."""
 
 _SPRING: Final = "it is about the inside of Spring"
-_TUNING: Final = "a listener costs no polling here, so that there is nothing to tune"
+_TUNING: Final = "a listener here does not poll the broker, so that there is nothing to tune"
 _CONVERT: Final = "conversions are Python code around the body of a message"
 _TX: Final = "a session's own transaction covers what it receives and sends; no other resource can join it"
 
@@ -137,7 +137,7 @@ CONTAINER: Final[Mapping[str, Said]] = dict(
             "prefetch",
             Verdict.BY_HAND,
             'create_queue("name?consumer.prefetchSize={}")',
-            "Spring means messages of one transaction by it, the broker what it sends ahead",
+            "in Spring, prefetch counts the messages of one transaction; here it counts the messages sent ahead",
         ),
         *_all(
             "recoveryInterval recovery-interval backOff back-off",
@@ -153,7 +153,7 @@ CONTAINER: Final[Mapping[str, Said]] = dict(
         ),
         *_all("messageListener messageConverter message-converter", Verdict.BY_HAND, "", "it is code: your handler"),
         *_all("destinationResolver destination-resolver qosSettings replyQosSettings", Verdict.BY_HAND, "", _CONVERT),
-        *_all("errorHandler error-handler", Verdict.BY_HAND, "", "it is code: catch in your handler what it handles"),
+        *_all("errorHandler error-handler", Verdict.BY_HAND, "", "it is code: catch these errors in your handler"),
         *_all("exceptionListener", Verdict.BY_HAND, "connection.exception_listener = ...", "it is code"),
         *_all("response-destination replyPubSubDomain", Verdict.BY_HAND, "", "send the answer to message.reply_to"),
         *_all(
@@ -165,7 +165,8 @@ CONTAINER: Final[Mapping[str, Said]] = dict(
         *_all("ref method", Verdict.BY_HAND, "", "it is code: your handler"),
     )
 )
-"""Properties of listener containers, without the destination and the acknowledge mode, which make the listener."""
+"""Properties of listener containers. The destination and the acknowledge mode are not among them, because other code
+reads these two."""
 
 _QOS: Final = "an argument of each send"
 TEMPLATE: Final[Mapping[str, Said]] = dict(

@@ -1,4 +1,4 @@
-"""The classes of bodies in the generated code: which ones it needs, and the names that it imports itself."""
+"""Finds the classes of bodies that the generated code needs, and lists the names that this code may import."""
 
 from __future__ import annotations
 

@@ -258,7 +258,7 @@ def _template(row: BootKey, value: str) -> tuple[Verdict, str, str]:
             number = "None" if float(number) == 0 else "0"
         return Verdict.CHANGED, f"{call}(..., {row.target}={number})", "seconds in Python"
     if row.target in ("acknowledge", "transacted"):
-        return Verdict.BY_HAND, "create_session(AckMode....)", "the session that you send with says it"
+        return Verdict.BY_HAND, "create_session(AckMode....)", "the mode of the session that sends decides this"
     if row.target == "persistent":
         value = "PERSISTENT" if value.lower() in _TRUE else "NON_PERSISTENT"
     if row.target in ("persistent", "delivery_mode"):

@@ -22,14 +22,17 @@ class BootKey:
     target: str = ""
     """The option of a URL, or the part of a listener or of a send."""
     unit: str = ""
-    """``ms`` for a duration of Spring in an option, ``s`` for one in Python."""
+    """The unit that a duration of Spring gets: ``ms`` in an option, ``s`` in Python. Empty if the value is no duration.
+    """
     verdict: Verdict = Verdict.CHANGED
     why: str = ""
     client: str = ""
 
 
 def squashed(key: str) -> str:
-    """Return a key as Spring's relaxed binding compares it: ``brokerUrl`` is ``broker-url`` and ``BROKER_URL``."""
+    """Return a key in the form in which Spring's relaxed binding compares keys. ``brokerUrl``, ``broker-url`` and
+    ``BROKER_URL`` have the same form.
+    """
     return key.lower().replace("-", "").replace("_", "").replace(".", "").partition("[")[0]
 
 
@@ -225,4 +228,4 @@ _ALL: Final = (
 )
 
 BOOT_KEYS: Final[Mapping[str, BootKey]] = {squashed(row.name): row for row in _ALL}
-"""By squashed name."""
+"""Each key by its squashed name."""

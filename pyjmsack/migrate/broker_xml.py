@@ -29,7 +29,7 @@ _WORTH_SAYING: Final[Mapping[str, str]] = {
     "max-redelivery-delay": "as redelivery-delay",
     "auto-create-queues": "false: a consumer or send to a queue that is not there is refused",
     "auto-create-addresses": "false: a send to an address that is not there is refused",
-    "default-consumer-window-size": "of core clients only; over AMQP jms.prefetchPolicy.all counts",
+    "default-consumer-window-size": "it is for core clients only; over AMQP jms.prefetchPolicy.all counts",
     "schedulerSupport": "delivery delays work on Classic with it: say broker.scheduler=true in the URL",
     "redeliveryPlugin": "it redelivers at the broker: leave jms.redeliveryPolicy.* at its defaults",
     "virtualDestinations": "virtual topics are queues for consumers: create_queue('Consumer.NAME.VirtualTopic.X')",
@@ -43,7 +43,7 @@ _WORTH_SAYING: Final[Mapping[str, str]] = {
     "connection-ttl-override": "over AMQP the idle time-out of both ends counts",
     "page-full-policy": "what a full address does: over AMQP FAIL refuses a send, BLOCK keeps it waiting for credit",
     "address-full-policy": "what a full address does: over AMQP FAIL refuses a send, BLOCK keeps it waiting for credit",
-    "constantPendingMessageLimitStrategy": "over AMQP it has no effect; over STOMP it drops for slow subscribers",
+    "constantPendingMessageLimitStrategy": "no effect over AMQP; over STOMP slow subscribers lose messages by it",
     "sslContext": "the broker's TLS; a client trusts it by transport.trustStoreLocation",
 }
 
@@ -137,7 +137,7 @@ def _connector(findings: Findings, file: str, element: Element, wanted: str, kno
     uri = shown("uri", (element.get("uri") or element.text.strip()).partition("?")[0])
     key = f"{element.name} {element.get('name')}".strip()
     if port is None:
-        why = "its port is no number here: give -D NAME=VALUE for what it refers to"
+        why = "its port is not a number here: give the value of the variable in it with -D NAME=VALUE"
         findings.add(Place(file, element.line), key, uri, Verdict.BROKER, "", why)
         return
     scheme = {"AMQP": "amqp", "STOMP": "stomp"}[wanted]

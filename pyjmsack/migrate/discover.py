@@ -178,7 +178,7 @@ class _Migration:
                 self.others[str(path)] = data.decode("utf-8", errors="replace")
         return made
 
-    # the values in them
+    # the values in the files
 
     def _learn(self, xmls: Mapping[str, Element]) -> None:
         """Take the kind of broker, and the port of the new protocol, from the broker's own files."""

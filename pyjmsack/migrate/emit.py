@@ -19,7 +19,10 @@ connections = {}
 
 
 def connected(factory, client_id=None):
-    """Return a connection. All listeners with the same client id share it, because a broker lets only one have that."""
+    """Return a connection.
+
+    Listeners with the same client id share a connection, because a broker lets only one connection have a client id.
+    """
     if (factory, client_id) not in connections:
         connection = connections[factory, client_id] = factory.create_connection()
         if client_id:

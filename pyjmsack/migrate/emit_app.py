@@ -25,8 +25,9 @@ _MODES: Final = {
 _CLIENT_ID_OF_URL: Final = re.compile(r"(?<=[?&])jms\.clientID=([^&]*)&?")
 _WORD: Final = re.compile(r"\b[A-Za-z_]\w*\b")
 _RETRIES: Final = {"activemq": "Retry(6, delay=1, backoff=1)", "artemis": "Retry(delay=0)", "qpid": "Retry(delay=0)"}
-"""What each Java client does with a message that was rolled back. Artemis and Qpid JMS leave the waits to the broker,
-and ActiveMQ Classic waits one second, six times."""
+"""The rule of each Java client for a message that was rolled back. The clients of Artemis and Qpid JMS leave the waits
+and the limit to the broker. The client of ActiveMQ Classic delivers the message up to six more times, each time after
+one second."""
 
 
 def as_app(findings: Findings) -> str:

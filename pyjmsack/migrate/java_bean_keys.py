@@ -36,7 +36,8 @@ LITERALS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[str], str], str]]
         "receiveTimeout": ("app.sender.request(..., timeout={})", seconds, "seconds in Python, of each request"),
     },
 }
-"""By the kind of the bean: the Python text, the value in Python, and the reason."""
+"""For each kind of bean and each setter: the Python text, a function that returns the value in Python, and the reason.
+"""
 
 _TOPIC: Final = "of each listener that names this factory"
 BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
@@ -81,7 +82,7 @@ BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
         ),
     },
 }
-"""By the kind of the bean: the verdict for true, and for false."""
+"""For each kind of bean and each setter of a boolean: the verdict for true, and the verdict for false."""
 
 _CONNECTS: Final = "an App waits 1 to 30 s between its tries to connect"
 CODE: Final[Mapping[str, Mapping[str, Said]]] = {
@@ -116,7 +117,7 @@ CODE: Final[Mapping[str, Mapping[str, Said]]] = {
         "beanClassLoader": (Verdict.IGNORED, "", "there are no Java classes here"),
     },
 }
-"""By the kind of the bean: the verdict for values that are code, or that do not matter."""
+"""For each kind of bean and each setter whose value is code or does not matter: the verdict."""
 
 QOS: Final[Said] = (
     _HAND,

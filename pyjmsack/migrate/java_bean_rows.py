@@ -43,7 +43,7 @@ class Container:
     factory: str = ""
     """The name of the connection factory in the findings, or empty."""
     unknown: list[str] = field(default_factory=list)
-    """The names of the settings that have a value, but not a literal one."""
+    """The names of the settings whose value is not a literal."""
     on_error: str = ""
     """The name of the bean, if it has an ``ErrorHandler``."""
 
@@ -304,13 +304,13 @@ class BeanRows:
             translate_destination(self._findings, place, key, value, topic=False, broker=broker)
         else:
             said = (POOL if kind == "pool" else _TABLES.get(kind, {})).get(one.name)
-            why = "no property that we know of this bean: look at what sets it"
+            why = "this bean has no such property that we know: look at the code that sets it"
             verdict, python, why = said or (_HAND, "", why)
             text = HIDDEN if is_secret(one.name) else text
             add(place, key, text, verdict, python.replace("{s}", "{}").format(value), why)
 
     def _is_json(self, bean: Bean, one: Property) -> bool:
-        """Whether the value of a property is a converter of JSON, made in these sources."""
+        """Whether the value of a property is a converter of JSON that these sources make."""
         made, name = one.only.made, one.only.source
         other = self._by_name.get(bean.references.get(name, name))
         made = made or (other.made if other is not None else None)

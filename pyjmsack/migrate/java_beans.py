@@ -1,4 +1,4 @@
-"""Reads the methods with ``@Bean`` of Java sources: which object each one makes, and what is set in the object."""
+"""Reads the methods with ``@Bean`` of Java sources: the object that each method makes, and the calls of its setters."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Property:
 
     @property
     def only(self) -> Argument:
-        """The argument of the call. If it has none or several, the result is an argument without a value."""
+        """The argument of the call. If the call has none or several, the result is an argument without a value."""
         return self.arguments[0] if len(self.arguments) == 1 else Argument("")
 
 
@@ -54,7 +54,7 @@ class Made:
     arguments: list[Argument] = field(default_factory=list)
     properties: list[Property] = field(default_factory=list)
     entries: dict[str, str] = field(default_factory=dict)
-    """Of a map from texts to classes: the simple name of the class by its text."""
+    """If the object is a map from texts to classes: the simple name of each class by its text. Otherwise empty."""
     by_boot: bool = False
     """Whether Spring Boot configures the object first, by ``configurer.configure(…)``."""
 
@@ -73,7 +73,7 @@ class Made:
         return self.text(name) is None and any(one.name == name for one in self.properties)
 
     def one(self, name: str) -> Property | None:
-        """Return the last call of a setter."""
+        """Return the last call of a setter; ``None`` if there is no such call."""
         return next((one for one in reversed(self.properties) if one.name == name), None)
 
 
@@ -207,7 +207,7 @@ class _Body:
         if made is not None and not conditional:
             self._locals[name] = made
         elif made is not None:
-            self._locals.pop(name, None)  # one of several objects
+            self._locals.pop(name, None)  # the variable may have one of several objects now
         else:
             text = None if conditional else value_of(self._tokens, value, self._known)
             kept = {key: known for key, known in self._known.names.items() if key != name}

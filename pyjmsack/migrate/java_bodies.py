@@ -18,7 +18,7 @@ __all__ = ["complete_bodies", "sent_in"]
 _SENDS: Final = {"convertAndSend", "convertSendAndReceive"}
 _ENDS: Final = {"=", ";", ",", ")", "(", ":"}
 _NO_TYPE: Final = {"Duration", "Period", "LocalTime", "OffsetTime", "Year", "YearMonth", "MonthDay"}
-"""Types of ``java.time`` that have no type in a body of an App."""
+"""Types of ``java.time`` that no type of Python replaces in a body of an App."""
 _CAMEL: Final = re.compile(r"_*[A-Za-z0-9]+", re.ASCII)
 """Names that ``camel_case=True`` leaves as they are."""
 _DEFAULT: Final = re.compile(r"([A-Za-z_]\w*)(?:\.(\w+)|\()", re.ASCII)
@@ -64,7 +64,7 @@ def complete_bodies(findings: Findings, shapes: Mapping[str, Shape]) -> None:
 
 
 def _say_class(findings: Findings, name: str, shape: Shape) -> None:
-    """Add the rows of what the generated class leaves out or writes in another way."""
+    """Add a row for each part of a class that the generated class leaves out or writes in another way."""
     for note in shape.notes:
         key = f"{name}.{note.name}" if note.name else name
         findings.add(Place(shape.file, note.line), key, note.value, Verdict.BY_HAND, "", note.why)
@@ -75,7 +75,7 @@ def _say_class(findings: Findings, name: str, shape: Shape) -> None:
         if findings.camel_case:
             python, why = (
                 f"{field}_, and JsonConverter(..., camel_case=True)",
-                "a word of Python: the JSON has it still",
+                "the name is a word of Python; the JSON still has the name of Java",
             )
             findings.add(place, key, field, Verdict.CHANGED, python, why)
         else:
@@ -126,5 +126,7 @@ def _replace(findings: Findings, shapes: Mapping[str, Shape]) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return the annotation and the default of a field; ``Any`` has ``None`` already."""
+    """Return the annotation and the default of a field with ``Any`` in the place of ``Any | None``, because ``Any``
+    covers ``None`` too.
+    """
     return text.replace("Any | None", "Any")

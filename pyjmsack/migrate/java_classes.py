@@ -33,7 +33,7 @@ _LONGEST: Final = 5_000
 """The most tokens of the components of a record, or of the names of an enumeration."""
 _MOST_BASES: Final = 8
 ENUM: Final = "= "
-"""The beginning of the text of a name of an enumeration. Its value in JSON follows."""
+"""The text for a name of an enumeration begins with this. The value of the name in JSON follows."""
 _FLOAT: Final = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)[fFdD]?")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _EMPTY: Final = re.compile(
@@ -45,7 +45,7 @@ _EMPTY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What the generated code does not have of a class."""
+    """A part of a class that the generated code does not have."""
 
     line: int
     name: str
@@ -220,7 +220,9 @@ def _in_json(annotation: str) -> str:
 
 
 def _annotations(tokens: Tokens, index: int) -> tuple[int, str | None]:
-    """Return the index behind the annotations, and the name of ``@JsonProperty``; an empty one for ``@JsonIgnore``."""
+    """Return the index behind the annotations, and the name that ``@JsonProperty`` gives. The name is empty for
+    ``@JsonIgnore``, and ``None`` without both.
+    """
     named: str | None = None
     while tokens.is_at(index, "@") and not tokens.is_at(index + 1, "interface"):
         annotation, index = simple_name(tokens, index + 1)
@@ -237,8 +239,8 @@ def _annotations(tokens: Tokens, index: int) -> tuple[int, str | None]:
 
 
 def _fields(tokens: Tokens, inside: range, notes: list[Note]) -> Iterator[tuple[str, str, int]]:
-    """Yield the fields of a class that JSON has, with their lines. Each has a default, because Java leaves a missing
-    one as it is. A default that is no literal becomes a note.
+    """Yield the fields of a class that are in JSON, with their lines. Each field has a default, because in Java a field
+    that the JSON lacks keeps its first value. A default that is no literal becomes a note.
     """
     index = inside.start
     while index < inside.stop:
@@ -314,7 +316,9 @@ def _with_default(tokens: Tokens, kind: range) -> str:
 
 
 def _enumeration(tokens: Tokens, inside: range, full: str) -> Shape:
-    """Return the names of an enumeration, each with its value in JSON: that of ``@JsonProperty``, or the name."""
+    """Return the names of an enumeration, each with its value in JSON. The value is the text of ``@JsonProperty``, or
+    otherwise the name itself.
+    """
     shape = Shape(full)
     whole, inside = inside, inside[:_LONGEST]
     end = next((index for index in inside if tokens.is_at(index, ";")), inside.stop)

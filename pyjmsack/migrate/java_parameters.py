@@ -100,7 +100,7 @@ class Parameter:
     annotation: str
     line: int
     open: str = ""
-    """What is left to do by hand, or empty."""
+    """The work that is left to do by hand, as a text. Empty if no work is left."""
 
 
 def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[Parameter]:
@@ -172,7 +172,7 @@ def _header(tokens: Tokens, inside: range, kind: str, parameter: str, known: Kno
 
 
 def _default(kind: str, text: str) -> str | None:
-    """Return a default of Spring, which is a text, as a literal of a type; ``None`` if the type has none for it."""
+    """Return a default of Spring, which is a text, as a literal of a type; ``None`` if no literal of the type fits."""
     if kind in ("str", "Any"):
         return repr(text)
     if kind == "bool":

@@ -68,7 +68,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the caller of :func:`migrate` decides."""
+    """The choices of the caller of :func:`migrate`."""
 
     protocol: str = "amqp"
     """``amqp`` or ``stomp``."""
@@ -94,7 +94,7 @@ class Factory:
     """A pyjmsack URL without secrets; empty if the old URL cannot be translated."""
     username: str = ""
     secrets: dict[str, str] = field(default_factory=dict)
-    """Options of ours whose value is a secret, and the environment variable that holds it."""
+    """The options of the pyjmsack URL whose value is a secret, each with the environment variable that holds it."""
 
     @property
     def asks_for_user(self) -> bool:
@@ -178,10 +178,10 @@ class Findings:
 
         Args:
             place: where the setting is.
-            key: its name in the Java configuration.
-            value: its value there, without secrets.
-            verdict: what becomes of it.
-            python: what replaces it; empty = nothing.
-            why: the reason; empty = none is needed.
+            key: the name of the setting in the Java configuration.
+            value: the value of the setting there, without secrets.
+            verdict: the result for the setting.
+            python: the replacement in Python; empty = the setting has no replacement.
+            why: the reason; empty = the row needs no reason.
         """
         self.rows.append(Row(place, key, value, verdict, python, why))

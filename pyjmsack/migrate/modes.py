@@ -34,7 +34,7 @@ _MODES: Final = {
     ),
     "dupsok": NewMode(
         AckMode.DUPS_OK_ACKNOWLEDGE,
-        "acknowledged late and together: after a crash messages come again that were processed",
+        "messages are acknowledged late and together: after a crash, messages that were processed may come again",
     ),
     "transacted": _TRANSACTED,
     "individual": NewMode(AckMode.INDIVIDUAL_ACKNOWLEDGE, "the listener acknowledges each message itself"),
@@ -48,7 +48,7 @@ def mode_of(text: str, *, transacted: bool = False) -> NewMode | None:
 
     Args:
         text: ``AUTO``, ``CLIENT_ACKNOWLEDGE``, ``Session.DUPS_OK_ACKNOWLEDGE``, ``1`` …; empty is AUTO.
-        transacted: whether ``sessionTransacted`` is set; it goes before ``text``.
+        transacted: whether ``sessionTransacted`` is set. If it is set, ``text`` does not matter.
     """
     if transacted:
         return _TRANSACTED

@@ -67,7 +67,7 @@ def other_queue(listener: Listener, factory: Factory | None) -> str:
         return ""
     return (
         f"the queue of this subscription is {shown('name', ours)} over AMQP, and {shown('name', java)} for the Java"
-        f" client of Artemis: each gets every message, and what waits in the one of Java stays there; {_SHARING}"
+        f" client of Artemis: both queues get every message, and messages in Java's queue stay there; {_SHARING}"
     )
 
 

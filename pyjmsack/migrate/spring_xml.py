@@ -135,7 +135,7 @@ class _Reader:
         self.beans = [bean for element in root.all() if (bean := self._bean(element)) is not None]
         self.by_name = {name: bean for bean in self.beans for name in bean.name.replace(",", " ").split()}
         self.factories: dict[int, Factory] = {}
-        """Beans by the identity of their elements."""
+        """The factories by the identity of the bean's element."""
 
     def read(self) -> None:
         for bean in self.beans:
@@ -244,7 +244,7 @@ class _Reader:
         made = self.factories.get(id(self.by_name[name].element)) if name in self.by_name else None
         return made.name if made else ""
 
-    # the elements that use them
+    # the elements that use factories
 
     def _simple(self, bean: _Bean, table: Mapping[str, Said]) -> None:
         kind = "topic" if bean.text("pubSubDomain") == "true" else "queue"
@@ -340,7 +340,7 @@ class _Reader:
             self._add(one.line, key, value, (Verdict.CHANGED, f"AckMode.{mode.mode.name}", mode.why))
 
     def _jms_container(self, element: Element) -> None:
-        """Read ``<jms:listener-container>``, whose attributes apply to each of its listeners."""
+        """Read ``<jms:listener-container>``. Its attributes apply to each of its listeners."""
         kind = element.get("destination-type", "queue")
         mode = mode_of(element.get("acknowledge", "auto"))
         bean = _Bean("container", element.get("factory-id") or "jms:listener-container", "", element)
