@@ -100,7 +100,7 @@ class Parameter:
     annotation: str
     line: int
     open: str = ""
-    """The work that is left to do by hand, as a text. Empty if no work is left."""
+    """What is left to do by hand, or empty."""
 
 
 def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[Parameter]:

@@ -94,7 +94,7 @@ class _Reader:
             self._messaging(place, key, value)
 
     def _provider(self, place: Place, key: str, value: str) -> None:
-        """Add the provider URL. In ActiveMQ Classic it is the URL of the broker, in Qpid JMS the path of another file."""
+        """Add the provider URL: for ActiveMQ Classic the URL of the broker, for Qpid JMS the path of another file."""
         if self.client == "qpid" or value.startswith("file:"):
             why = "the file with the entries; give that file to `pyjmsack migrate`"
             self.findings.add(place, key, shown(key, value), Verdict.BY_HAND, "", why)
