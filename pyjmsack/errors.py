@@ -90,7 +90,7 @@ class JMSException(Exception):
         return _with_next_step(Exception.__str__(self))
 
     def fresh(self) -> JMSException:
-        """Return a copy for one more waiter, because a shared instance would grow a traceback with every raise."""
+        """Return a copy for one more waiter. With a shared instance, each raise would make the traceback longer."""
         twin = type(self).__new__(type(self))
         twin.args = self.args
         twin.__dict__.update(self.__dict__)

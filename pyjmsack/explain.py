@@ -1,7 +1,7 @@
 """Explains who acknowledges a message and when, and which messages are delivered again after a crash.
 
-``pyjmsack explain`` prints it. The tests kill consumers and compare what the broker still has with
-:meth:`Explanation.comes_again`.
+``pyjmsack explain`` prints these facts. The tests kill consumers, and compare the messages that the broker still has
+with :meth:`Explanation.comes_again`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ class Explanation:
     broker: str
     destination: str
     prefetch: int
-    """Messages the broker may send ahead."""
+    """The number of messages that the broker may send ahead."""
     batch: int
-    """Automatically acknowledged messages that are acknowledged together; 1 means each at once."""
+    """The number of messages that the client acknowledges together by itself. 1 means that it acknowledges each message
+    alone."""
     facts: Sequence[Fact]
 
     def comes_again(self, total: int, received: int, acknowledged: Collection[int] = ()) -> list[int]:

@@ -1,8 +1,8 @@
 """The names of fields in JSON as Jackson writes them: ``order_id`` is ``orderId``. Keys of mappings stay as they are.
 
-A dataclass is written and read by ``typed.py``, with the table of :func:`keys`. A pydantic model writes and reads
-itself, so that its JSON is renamed here, after it was written (:func:`as_camel`) and before it is read
-(:func:`as_fields`).
+``typed.py`` writes and reads a dataclass, with the table of :func:`keys`. A pydantic model writes and reads its own
+JSON. So this module renames the keys of this JSON after the model wrote it (:func:`as_camel`), and before the model
+reads it (:func:`as_fields`).
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ Choose = Callable[[tuple[Any, ...], Any], Any]
 
 
 def as_fields(kind: Any, value: Any, choose: Choose, depth: int = 0) -> Any:
-    """Return JSON in camelCase with the names of the fields, so that pydantic can read it.
+    """Return a value of JSON in which the names of the fields replace the keys in camelCase, so that pydantic can read
+    the value.
 
     Args:
         kind: the type that pydantic will make of the value.

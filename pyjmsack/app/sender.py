@@ -38,7 +38,8 @@ REQUESTORS: Final = 64
 
 
 class _Kept:
-    """A requestor and the calls that use it. While it works, the sender's table keeps it for further calls.
+    """A requestor and the calls that use the requestor. The sender's table keeps a requestor that works, for further
+    calls.
 
     A call adds itself to ``users`` before it checks that the table still has the requestor. A call that ends removes
     itself, and closes the requestor if no user is left and the table does not have the requestor any more.
@@ -279,11 +280,11 @@ class Sender:
             return _Kept(lent.connection, (yield partial(lent.session.create_requestor, destination)), user)
 
         kept = yield from self._borrowed(self._pool, AckMode.AUTO_ACKNOWLEDGE, use)
-        # if two calls make a requestor at the same time, the table gets one of them, and the call that made the other
-        # one closes it after the reply
+        # if two calls make a requestor at the same time, the table gets only one of the two requestors; the call that
+        # made the other requestor closes it after the reply
         current = self._requestors.get(destination)
         if current is not None and current.connection is not kept.connection:
-            self._forget(destination, current)  # closed with its connection
+            self._forget(destination, current)  # this requestor was closed together with its connection
         if len(self._requestors) < REQUESTORS:
             self._requestors.setdefault(destination, kept)
         return kept

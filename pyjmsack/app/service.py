@@ -1,4 +1,5 @@
-"""An app without its waiting: its listeners, its sender, start and stop. The app of each face inherits from it."""
+"""The part of an app that is the same in both faces: its listeners, its sender, start and stop. The app of each face
+inherits from :class:`Service`."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ __all__ = ["Service"]
 log = logging.getLogger("pyjmsack.app")
 F = TypeVar("F", bound=Callable[..., Any])
 _CLOSING: Final = 20.0
-"""Seconds that connections have to close after the listeners finished, and again for the connection of the sender."""
+"""Seconds that the connections of the listeners have to close after the listeners finished. The connection of the
+sender then has as many seconds of its own."""
 _CONNECTING: Final = 5.0
 """Seconds that a stop waits for a connection that is being made."""
 

@@ -2,7 +2,7 @@
 
 A step is a callable without arguments. The blocking face calls it. The asyncio face calls it, and awaits the result if
 the result can be awaited. The generator gets the result, or the exception. So ``message = yield consumer.receive``
-works in both faces, because the methods of their classes have the same names.
+works in both faces, because both faces have the same names of methods.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ def audit(
 
     Give the ledgers of all producers and consumers at once. With --url the broker says which messages its queues and
     dead-letter queues still have; without --url these messages are "lost or still queued". The exit code is 1 if a
-    message is lost or unknown, or if a transaction is torn. Needs pyjmsack[spark] and a full JDK.
+    message is lost or unknown, or if a transaction is torn. The command needs pyjmsack[spark] and a full JDK.
     """
     if login is None and queues:
         raise click.UsageError("--queue needs --url URL, the broker that has the queue")

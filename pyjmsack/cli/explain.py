@@ -1,4 +1,4 @@
-"""``pyjmsack explain``: prints a rule, or who acknowledges when, for a URL and a mode."""
+"""``pyjmsack explain``: prints a rule; or, for a URL and a mode, prints who acknowledges a message and when."""
 
 from __future__ import annotations
 

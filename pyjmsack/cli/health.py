@@ -17,7 +17,7 @@ import click
 __all__ = ["serving_health"]
 
 _PATIENCE: Final = 2.0
-"""Seconds that a client has for its request and for reading the answer together."""
+"""Seconds that a client has in all, to send its request and to read the answer."""
 _MOST: Final = 32
 """The most connections at a time. To admit one more, the server cuts the oldest."""
 _LOOK: Final = 0.2
@@ -54,7 +54,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Cut the connections whose time is over. Called again and again by ``serve_forever``."""
+        """Cut the connections whose time is over. ``serve_forever`` calls this method again and again."""
         now = time.monotonic()
         for request, since in [*self._since.items()]:
             if now - since > _PATIENCE:

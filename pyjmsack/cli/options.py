@@ -155,7 +155,9 @@ def _in_context(login: Login, name: str) -> Login:
 
 
 def ledger_option(command: Command) -> Command:
-    """Add ``--ledger``, stored in the command's ``login``. This decorator stands above ``connection_options``."""
+    """Add ``--ledger``, and put its value into the ``login`` of the command. This decorator stands above
+    ``connection_options``.
+    """
 
     @functools.wraps(command)
     def with_ledger(*args: Any, login: Login, ledger: Path | None, **options: Any) -> Any:

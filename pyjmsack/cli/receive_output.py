@@ -285,7 +285,8 @@ def _make_small_pipe(descriptor: int) -> bool:
 
 
 class Directory:
-    """One file per message, ``000001-name``, which appears when it is complete. Nothing is ever overwritten.
+    """Writes one file for each message, such as ``000001-name``. A file appears when it is complete, and no file is
+    ever overwritten.
 
     After ``flush`` the files are on the disk.
     """
@@ -344,7 +345,8 @@ def sync_directory(path: Path) -> None:
 def _file_label(message: Message) -> str:
     """Return the text that follows the number in the name of a file.
 
-    This is the sender's file name without its directory. If there is no such name, it is an extension.
+    The text is the file name that the sender gave, without its directory. If there is no such name, the text is an
+    extension.
     """
     name = os.path.basename(str(message.properties.get(FILE_NAME) or ""))
     safe = "".join(c if c.isprintable() else "_" for c in name).lstrip(".")

@@ -168,7 +168,9 @@ def _show_prometheus(found: list[_Row]) -> None:
 
 
 def _label(text: str) -> str:
-    """Return the value of a label. Two queues never share one, because Prometheus would refuse all numbers then."""
+    """Return the value of a label. Two queues never have the same value, because Prometheus would then refuse all
+    numbers.
+    """
     escaped = text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     return visible(escaped) if sys.stdout.isatty() else escaped
 

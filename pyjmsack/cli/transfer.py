@@ -273,8 +273,8 @@ class Transfer:
         while message is None and self.returning > 0 and self.moved != self.limit and not stop.requested:
             if time.monotonic() > until:
                 remark(
-                    f"Given back to {self.source} and not seen again within {_RETURN:g} s: {amount(self.returning)}."
-                    " The queue delays redeliveries, or another consumer took them. Run the command again later."
+                    f"{amount(self.returning)} went back to {self.source} and did not come again within {_RETURN:g} s,"
+                    " because the queue delays redeliveries or another consumer took them. Run the command again later."
                 )
                 return None
             message = consumer.receive(_SLICE)

@@ -47,7 +47,8 @@ class Copies:
         """The number of messages that went into the JMS queue so far."""
 
     async def takes(self, message: Message, binding: Name) -> bool:
-        """Return whether the consumer takes this copy. If it does not, the caller accepts the copy to remove it.
+        """Return whether the consumer takes this copy. If the consumer does not take the copy, the caller accepts the
+        copy, so that the broker removes it.
 
         Args:
             message: a message that several bindings of the queue cover.

@@ -151,8 +151,8 @@ class Pattern:
         self._words = tuple(pattern.split("."))
 
     def matches(self, routing_key: str) -> bool:
-        """Return whether the binding covers this key. The time grows at most with the words of the pattern times the
-        words of the key.
+        """Return whether the binding covers this key. The time grows at most with the product of two numbers: the words
+        in the pattern, and the words in the key.
         """
         reached = {0}
         pattern = self._words
@@ -166,7 +166,9 @@ class Pattern:
         return len(pattern) in self._past_hashes(reached)
 
     def _past_hashes(self, places: set[int]) -> set[int]:
-        """Return the places in the pattern, with those that are reached if a ``#`` stands for no word."""
+        """Return these places in the pattern, and also the places behind each ``#`` that follows one of them, because a
+        ``#`` may stand for no word.
+        """
         found = set(places)
         for place in sorted(places):
             while place < len(self._words) and self._words[place] == "#":

@@ -16,7 +16,7 @@ log = logging.getLogger("pyjmsack.kombu")
 
 
 class Checked(Protocol):
-    """The part of a channel that :class:`QoS` needs, which is the connection."""
+    """The only method of a channel that :class:`QoS` calls."""
 
     def checked(self) -> Connection:
         """Return the connection.

@@ -122,7 +122,7 @@ class Source:
         self.asked = 0
 
     async def takes(self, message: Message) -> bool:
-        """Return whether the queue takes a message from this source. If it does not, settle the message.
+        """Return whether the queue takes a message from this source. If the queue does not take the message, settle it.
 
         Raises:
             JMSException: the connection was lost, or the broker refused to take the message over into the queue.

@@ -1,4 +1,5 @@
-"""How many messages a channel of kombu may hold: its prefetch count, which Celery changes while it works."""
+"""Limits how many messages a channel of kombu holds. The limit is the prefetch count, which Celery may change at any
+time."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class _Table:
 
 
 def _no_room(data: bytes) -> object:
-    """Raise an error like a full part. This function stands in for ``mmap.write`` while no part is open."""
+    """Raise the error that a full part raises. This function stands in for ``mmap.write`` while no part is open."""
     raise ValueError("no part is open")
 
 

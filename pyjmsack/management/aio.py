@@ -57,7 +57,7 @@ class Manager:
         self._ask: Ask | None = None
 
     async def open(self) -> Manager:
-        """Connect to the broker. Does nothing if the manager is connected.
+        """Connect to the broker. If the manager is connected, this does nothing.
 
         Raises:
             UnsupportedFeatureException: the broker is ActiveMQ Classic, and ``jolokia`` is missing.

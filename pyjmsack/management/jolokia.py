@@ -51,7 +51,7 @@ class _Until(io.RawIOBase):
         self._end = time.monotonic() + (stream.gettimeout() or 0.0)
 
     def readable(self) -> bool:
-        """Return True, because a response is only read."""
+        """Return True, because this file is open for reading."""
         return True
 
     def readinto(self, buffer: Any) -> int | None:

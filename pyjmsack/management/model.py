@@ -73,7 +73,7 @@ class ConsumerStatus:
 
     queue: str
     connection: str
-    """The id of its connection, the same as ``ConnectionStatus.id`` if the broker gives it."""
+    """The id of the consumer's connection, as in ``ConnectionStatus.id``, if the broker gives the id."""
     client_id: str
     selector: str
     address: str

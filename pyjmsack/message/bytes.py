@@ -62,8 +62,8 @@ class BytesMessage(Message):
         self._buffer: bytearray | None = None
         self._position: int = 0
         self._away: Callable[[Callable[[], int]], Any] | None = None
-        """Runs a function that may take long, in the way of the face that received the message. If this is ``None``,
-        the calling thread runs the function."""
+        """Runs a function that may take long on another thread, if ``pyjmsack.aio`` received the message. If this is
+        ``None``, the calling thread runs the function."""
 
     @property
     def data(self) -> bytes:

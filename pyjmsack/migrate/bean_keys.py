@@ -11,7 +11,7 @@ from pyjmsack.migrate.model import Verdict
 __all__ = ["ADDS_CONSUMERS", "CLASSES", "CONTAINER", "POOL", "TEMPLATE", "WRAPPERS", "Said"]
 
 Said = tuple[Verdict, str, str]
-"""A verdict, the Python text and the reason. ``{}`` in the Python text is the value."""
+"""A verdict, the Python text and the reason. ``{}`` in the Python text stands for the value."""
 
 _SPRING: Final = "it is about the inside of Spring"
 _TUNING: Final = "a listener here does not poll the broker, so that there is nothing to tune"
@@ -103,7 +103,7 @@ POOL: Final[Mapping[str, Said]] = dict(
         *_all("password", Verdict.CHANGED, "env:PYJMSACK_PASSWORD", "a secret stays out of files; set this variable"),
     )
 )
-"""Properties of pools and of connection factories that wrap another."""
+"""Properties of pools, and of connection factories that wrap another connection factory."""
 
 ADDS_CONSUMERS: Final = (
     "Spring's container adds consumers while there are messages; the generated code opens the least number"
@@ -191,4 +191,4 @@ TEMPLATE: Final[Mapping[str, Said]] = dict(
         *_all("messageConverter destinationResolver jmsTemplate", Verdict.BY_HAND, "", _CONVERT),
     )
 )
-"""Properties of ``JmsTemplate``; ``{s}`` is the value in seconds."""
+"""Properties of ``JmsTemplate``. ``{s}`` in the Python text stands for the value in seconds."""

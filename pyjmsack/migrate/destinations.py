@@ -1,4 +1,4 @@
-"""Names of destinations: prefixes of JNDI, lists, wildcards, virtual topics, options behind the name."""
+"""Translates names of destinations: prefixes of JNDI, lists, wildcards, virtual topics, options behind the name."""
 
 from __future__ import annotations
 

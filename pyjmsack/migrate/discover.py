@@ -28,7 +28,7 @@ __all__ = ["migrate"]
 _LARGEST: Final = 4 * 1024 * 1024
 _MOST_FILES: Final = 20_000
 _MOST_OTHERS: Final = 8 * 1024 * 1024
-"""Bytes of sources without JMS that are read for their constants and classes."""
+"""The most bytes of sources without JMS that are read for their constants and classes."""
 _WORTH: Final = (b"static final", b"record ", b"enum ", b"class ")
 _NOT_ENTERED: Final = {
     ".git",
@@ -146,7 +146,7 @@ class _Migration:
         return made
 
     def _unread(self, path: Path, data: bytes, error: str) -> None:
-        """Report nothing about files in a folder that have nothing to do with messaging."""
+        """Report a file that cannot be read, but only if it has a word about messaging in it."""
         if any(word in data for word in (b"activemq", b"artemis", b"amqp", b"jms")):
             self.findings.unreadable.append(f"{path}: {error}")
 

@@ -132,7 +132,7 @@ def _shell(text: str) -> str:
 
 
 def identifier(text: str, taken: Iterable[str]) -> str:
-    """Return a name of Python that is not taken, for any text."""
+    """Return a name of Python for a text. The name is not taken yet."""
     name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text), flags=re.ASCII).strip("_").lower()
     name = name if name and not name[0].isdigit() else f"the_{name}".rstrip("_")
     name = f"{name}_" if keyword.iskeyword(name) else name
@@ -144,7 +144,7 @@ def identifier(text: str, taken: Iterable[str]) -> str:
 
 
 def named(factories: Iterable[Factory]) -> dict[str, Factory]:
-    """Return the factories that have a URL, by a name of Python."""
+    """Return each factory that has a URL, by a name of Python that is made from the factory's name."""
     made: dict[str, Factory] = {}
     for factory in factories:
         if factory.url:

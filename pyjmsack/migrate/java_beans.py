@@ -31,7 +31,7 @@ class Argument:
 
 @dataclass(slots=True)
 class Property:
-    """One call of a setter, without ``set``."""
+    """One call of a setter. ``name`` is the name of the setter without ``set``."""
 
     name: str
     line: int
@@ -262,7 +262,9 @@ class _Body:
 
 
 def _decapitalised(name: str) -> str:
-    """Return the name of a property as Java's beans have it: ``brokerURL``, ``clientID``; ``URL`` stays."""
+    """Return the name of a property for the name of its setter: ``brokerURL`` for ``BrokerURL``. A name that begins
+    with two capital letters stays as it is.
+    """
     return name if name[:2].isupper() else name[0].lower() + name[1:]
 
 

@@ -40,7 +40,7 @@ _EMPTY: Final = re.compile(
     r"new (?:java \. util \. )?(?:ArrayList|LinkedList|HashSet|LinkedHashSet|TreeSet|HashMap|LinkedHashMap|TreeMap)"
     r" (?:< .{0,60}> )?\( \)|(?:List|Set|Map) \. of \( \)|Collections \. empty(?:List|Set|Map) \( \)"
 )
-"""The sources of empty collections."""
+"""The pattern of Java code that makes an empty collection."""
 
 
 @dataclass(frozen=True, slots=True)

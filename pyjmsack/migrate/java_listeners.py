@@ -52,7 +52,7 @@ class _Reader:
                 index = tokens.after(opening)
 
     def _arguments(self, opening: int) -> dict[str, range]:
-        """Return the arguments of an annotation by name. One without a name is the destination."""
+        """Return the arguments of an annotation by name. An argument without a name is the destination."""
         tokens, found = self._tokens, {}
         for part in split(tokens, tokens.inside(opening)):
             sides = split(tokens, part, "=")

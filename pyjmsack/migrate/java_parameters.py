@@ -43,7 +43,8 @@ _HEADERS: Final = {
     "TIMESTAMP": "JMSTimestamp",
     "TYPE": "JMSType",
 }
-"""Spring's names of the headers of JMS, in ``JmsHeaders``; in messages they begin with ``jms_``."""
+"""The headers of JMS by the names that Spring's class ``JmsHeaders`` gives them. In a message, such a name begins with
+``jms_``."""
 _KINDS: Final = {"JMSTimestamp": "datetime", "JMSExpiration": "datetime", "JMSReplyTo": "Any", "JMSDestination": "Any"}
 _SNAKE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OURS: Final = {"App", "Answer", "Header", "JsonConverter", "Annotated", "Decimal", "Enum", "Retry"}

@@ -211,7 +211,7 @@ _IMPORT: Final = re.compile(r"^\s*import\s[^;\n]{1,300}", re.MULTILINE)
 
 _IMPORTED_CLASS: Final = re.compile(r"^[ \t]*import[ \t]+([a-z]\w*(?:\.[a-z]\w*)*)\.([A-Z]\w*)[ \t]*;", re.MULTILINE)
 _OF_JAVA: Final = ("java.", "javax.", "jakarta.", "org.springframework.")
-"""The packages whose classes are no bodies of the service's own."""
+"""The packages whose classes never belong to the service itself, so that no class for a body is written for them."""
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _DECLARES: Final = re.compile(r"\bstatic\s+final\b|\brecord\s|\benum\s")
 
@@ -283,7 +283,9 @@ def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str
 
 
 def _name_types(findings: Findings, shapes: Mapping[str, Shape], codes: Mapping[str, str]) -> None:
-    """Note the full names of the classes of bodies that have no mapping. Spring writes them into the type property."""
+    """Note the full name of each class of a body that has no mapping, because Spring writes the full name into the type
+    property.
+    """
     if not findings.type_property:
         return
     mapped = {*findings.types.values()}

@@ -62,7 +62,7 @@ class Tokens:
 
 
 def tokens_of(text: str) -> Tokens:
-    """Return the tokens of a source. Its time grows with the length of the source only."""
+    """Return the tokens of a source. The time for this grows in proportion to the length of the source."""
     found: list[Token] = []
     closing: dict[int, int] = {}
     opened: list[int] = []

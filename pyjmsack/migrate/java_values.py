@@ -22,7 +22,7 @@ _NAMED: Final = re.compile(
     r"AUTO_ACKNOWLEDGE|CLIENT_ACKNOWLEDGE|DUPS_OK_ACKNOWLEDGE|SESSION_TRANSACTED|INDIVIDUAL_ACKNOWLEDGE|PERSISTENT"
     r"|NON_PERSISTENT|PRE_ACKNOWLEDGE"
 )
-"""Constants of JMS, whose name says the value."""
+"""The names of constants of JMS. The name takes the place of the value."""
 _CASTS: Final = {"long", "int", "short", "byte", "Long", "Integer", "String"}
 
 
@@ -47,7 +47,7 @@ class Known:
 def value_of(tokens: Tokens, part: range, known: Known) -> str | None:
     """Return the value of an expression as text; ``None`` if it is no literal.
 
-    Texts may be joined with ``+``, numbers multiplied. Placeholders in a text are replaced.
+    The expression may join texts with ``+`` and multiply numbers. Placeholders in a text are replaced.
     """
     if not part or len(part) > _MOST_TOKENS:
         return None

@@ -1,4 +1,4 @@
-"""The acknowledge modes of Spring's containers, which are not those of JMS."""
+"""The acknowledge modes of Spring's containers. They differ from the modes of JMS."""
 
 from __future__ import annotations
 

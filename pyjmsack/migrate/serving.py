@@ -48,7 +48,7 @@ def _factory_of(listener: Listener, factories: Iterable[Factory]) -> Factory | N
 
 
 def other_queue(listener: Listener, factory: Factory | None) -> str:
-    """Return why the messages that wait for the Java service stay in another queue; empty if both have one queue.
+    """Return why the messages that wait for the Java service stay in another queue; empty if both use the same queue.
 
     The client of Artemis and a client of AMQP give the queue of a durable subscription different names in some cases.
     """

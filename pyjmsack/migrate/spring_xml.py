@@ -229,7 +229,7 @@ class _Reader:
             yield Setting(self._place(one.line), key, f"{start}{one.name}", one.value)
 
     def _factory_of(self, name: str) -> str:
-        """Return the name of the factory behind a reference, through pools."""
+        """Return the name of the factory that a reference leads to, directly or by way of pools."""
         for _ in range(_FOLLOWED):
             bean = self.by_name.get(name)
             if bean is None or bean.kind == "factory":

@@ -47,7 +47,7 @@ class JmsDrainReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return the tasks, as many as when this ``drainId`` was first read.
+        """Return the tasks. Their number is the same at each read with this ``drainId``.
 
         Raises:
             OptionError: the ``drainId`` belongs to another queue or selector.

@@ -45,7 +45,7 @@ def check_java() -> None:
         raise JavaError(f"{wanted}; {java} does not run: {error}") from error
     version = re.search(r'version "(?:1\.)?(\d+)', said.stderr)
     if version is None or int(version[1]) < OLDEST:
-        raise JavaError(f"{wanted}; {java} is {said.stderr.splitlines()[0] if said.stderr else 'none'}")
+        raise JavaError(f"{wanted}; {java} says {said.stderr.splitlines()[0] if said.stderr else 'no version'}")
     if MODULE not in modules.stdout:
         raise JavaError(f"{wanted}; {java} is a trimmed runtime without the module {MODULE}")
 

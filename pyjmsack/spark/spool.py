@@ -27,7 +27,8 @@ import pyarrow.compute as pc
 __all__ = ["PULLS", "Span", "Spool", "write_once"]
 
 _IDENTITY = "identity"
-"""The column of the spool with the identity of a message, which no other message has. Spark does not get it."""
+"""The column of the spool with the identity of a message. No other message has the same identity. Spark does not get
+this column."""
 PULLS = "[0-9]" * 10
 """The pattern for the names of the directories of pulls."""
 _SPAN, _TAKEN, _SHORT, _END = (f"pyjmsack.{name}".encode() for name in ("created", "taken", "short", "end"))

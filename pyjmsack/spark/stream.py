@@ -100,8 +100,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return most if rows is None else min(most, -(-rows // self._options.partitions))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Count the waiting messages, which are all that this run takes. If the run waited for an empty queue, it might
-        never end, because producers go on sending.
+        """Count the waiting messages. This run takes as many messages and no more. If the run waited for an empty queue
+        instead, it might never end, because producers go on sending.
         """
         self._target = count_waiting(self._options)
 

@@ -34,7 +34,7 @@ class Broker(Protocol):
         ...
 
     def restart(self) -> None:
-        """End the broker in an orderly way if it runs, and start it; returns when it serves both protocols."""
+        """End the broker in an orderly way if it runs, start it, and return when it serves both protocols."""
         ...
 
     def pause(self) -> None:

@@ -262,7 +262,7 @@ class Wire:
             await asyncio.gather(*pumps, *(each.wait_closed() for each in writers), return_exceptions=True)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, way: _Direction) -> None:
-        """Pass the bytes of one connection on in one direction, and then the end of the direction."""
+        """Pass the bytes of one connection on in one direction. When the sender has ended, pass on the end too."""
         backlog: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(_BACKLOG)
         reading = asyncio.create_task(self._read(reader, backlog, way))
         try:

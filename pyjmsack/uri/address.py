@@ -155,7 +155,7 @@ def _split_scheme(what: str, url: str) -> tuple[str, str]:
 
 
 def in_our_schemes(url: str) -> str:
-    """Return a URL in which each scheme of another protocol of Java is replaced by the scheme of AMQP."""
+    """Return a URL in which a scheme of AMQP replaces each scheme of a Java client that names another protocol."""
     return _BEGINNING.sub(_in_our_scheme, url.partition("?")[0]) + "".join(url.partition("?")[1:])
 
 

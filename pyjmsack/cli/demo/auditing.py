@@ -20,7 +20,7 @@ __all__ = ["LedgerOfDemo"]
 
 
 class LedgerOfDemo:
-    """A context manager: the directory in which the demo's connections write their ledger.
+    """A context manager for the directory in which the demo's connections write their ledger.
 
     Args:
         path: where to keep the ledger. ``None`` means a temporary directory, which is removed at the end.
@@ -30,7 +30,8 @@ class LedgerOfDemo:
     def __init__(self, path: Path | None, audits: bool | None) -> None:
         self.path = path
         self.left_out: str | None = None
-        """Why this machine cannot run the audit, and what helps. ``None`` if the audit ran, or if nobody wants it."""
+        """The reason why this machine cannot run the audit, and the next step of the user. ``None`` if the audit ran,
+        or if the user does not want it."""
         self._audits = audits
         self._temporary: TemporaryDirectory[str] | None = None
 

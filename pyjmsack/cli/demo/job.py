@@ -45,7 +45,9 @@ class Job:
         self.started = self.ledger.last_arrival = time.monotonic()
 
     def on_exception(self, error: JMSException) -> None:
-        """Exception listener of both connections. It keeps each error except the failures on purpose."""
+        """Keep an error of a connection, unless the demo raised the error on purpose. Both connections have this
+        exception listener.
+        """
         if not isinstance(error.__cause__, ProcessingError):
             self._error = self._error or error
 

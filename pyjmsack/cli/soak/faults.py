@@ -1,4 +1,4 @@
-"""The ways to kill: an embedded broker, another broker by commands, or the connections to a broker."""
+"""The ways to interrupt connections: kill an embedded broker, kill another broker by commands, or cut connections."""
 
 from __future__ import annotations
 

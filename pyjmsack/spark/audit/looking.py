@@ -29,7 +29,7 @@ class Look:
     protocol: str
     """The protocol over which the broker was asked: ``AMQP`` or ``STOMP``."""
     begun: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
-    """When the look began. If a message was confirmed later, the look may have missed it in its queue."""
+    """The time at which the look began. The look may have missed a message that was confirmed after this time."""
     ids: list[str] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)
     """The number of messages that were seen in each queue."""
@@ -39,7 +39,7 @@ class Look:
     """The number of messages in the queues that no browser shows, because consumers hold them, they are scheduled, or a
     limit was reached. ``None`` means that they could not be counted."""
     reason: str = ""
-    """Why the hidden messages could not be counted."""
+    """The reason why the hidden messages could not be counted."""
 
 
 def queues_of(paths: Iterable[str | os.PathLike[str]]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Finds the times without a broker from the events of the ledgers, which are few."""
+"""Finds the times without a broker from the events in the ledgers. The events are few, so this works without Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ LIMIT = 50
 
 @dataclass(frozen=True)
 class Outage:
-    """A time without a broker: from the first connection that noticed a loss to the last one that was restored."""
+    """A time without a broker. It begins when the first connection notices the loss, and ends when the last connection
+    is restored."""
 
     start: datetime
     end: datetime

@@ -286,4 +286,4 @@ def test_a_message_that_was_rolled_back_and_does_not_come_again_is_told_of(
         assert (
             Transfer("source", lambda _: Queue("t")).run(login, Pace(None, stop), stop, lambda count, note: None) == 0
         )
-    assert "Given back to source and not seen again within -1 s: 1 message." in capsys.readouterr().err
+    assert "1 message went back to source and did not come again within -1 s, because" in capsys.readouterr().err
