@@ -109,8 +109,8 @@ class JsonConverter:
             return self._names[kind]
         if is_model(kind) or hasattr(kind, "__dataclass_fields__"):
             raise MessageFormatException(
-                f"{kind.__name__} is not among the types of the converter, so the receiver could not tell the type:"
-                f" JsonConverter({self.type_property!r}, {{'a.name': {kind.__name__}}})"
+                f"{kind.__name__} is not among the types of the converter, so the receiver could not tell the type; add"
+                f" it to the types: JsonConverter({self.type_property!r}, {{'a.name': {kind.__name__}}})"
             )
         return None
 

@@ -33,7 +33,7 @@ def check_times(seconds: object, delay: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise TypeError(f"every: {name} is {value!r}; expected a number of seconds, as in @app.every(30)")
         if not least <= value <= _MOST:
-            raise ValueError(f"every: {name} is {value!r}; expected {least:g} to {_MOST:,.0f} seconds, or 31 days")
+            raise ValueError(f"every: {name} is {value!r}; expected {least:g} to {_MOST:,.0f} seconds (31 days)")
 
 
 class Schedule:

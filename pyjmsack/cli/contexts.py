@@ -88,7 +88,7 @@ def _table(path: Path, name: str) -> dict[str, Any]:
     table = tables.get(name)
     if not isinstance(table, dict):
         known = ", ".join(sorted(tables)) or "none"
-        raise click.UsageError(f"--context {name}: {path} has no [{name}]; there are: {known}")
+        raise click.UsageError(f"--context {name}: {path} has no [{name}]; it has these contexts: {known}")
     return table
 
 

@@ -148,7 +148,7 @@ def copy(
         copied, odd = _copy(login, jolokia, source, target, selector, limit, batch, Pace(rate, stop), stop, show)
     _report("copied", source, target, copied, "client", as_json)
     if odd:
-        raise Failure(f"{amount(odd)} of {source} not copied, because this protocol cannot carry them")
+        raise Failure(f"{amount(odd)} of {source} could not be copied, because this protocol cannot carry them")
 
 
 def _copy(

@@ -110,7 +110,7 @@ def _report(job: ReceiveJob, consumer: MessageConsumer, stop: Stop, count: int |
     if job.reader_gone:
         _forget_stdout()
     elif count is not None and job.received < count and not stop.requested:
-        raise Failure(f"{job.received} of {count} messages arrived; none for {timeout or 0:g} s")
+        raise Failure(f"{job.received} of {count} messages arrived, and then none for {timeout or 0:g} s")
     if sys.stderr.isatty():
         stats = consumer.stats
         ends = {"expired": stats.expired, "given up": stats.poisoned}  # S190

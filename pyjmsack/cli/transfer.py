@@ -173,7 +173,7 @@ class Transfer:
                 raise
         if self.unsendable:
             why = "they cannot be sent" if self.each_its_own else "this protocol cannot carry them"
-            remark(f"Left in {self.source}, because {why}: {amount(self.unsendable)}.")
+            remark(f"{amount(self.unsendable)} had to stay in {self.source}, because {why}.")
         return self.moved
 
     def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> bool:

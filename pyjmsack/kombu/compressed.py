@@ -64,8 +64,8 @@ def _decoder(method: object) -> Callable[[bytes], Any]:
 def _check(size: int, limit: int, *, complete: bool) -> None:
     if size > limit:
         raise MessageFormatException(
-            f"the compressed body unpacks to more than jms.maxMessageSize={limit} bytes; raise that option if such"
-            " large tasks are meant"
+            f"the compressed body unpacks to more than jms.maxMessageSize={limit} bytes; raise this option if you send"
+            " such large tasks on purpose"
         )
     if not complete:
         raise MessageFormatException("the compressed body is incomplete")

@@ -68,7 +68,7 @@ def checked_name(name: str) -> str:
     """
     if len(name) > _LONGEST:
         raise InvalidDestinationException(
-            f"the name {name[:40]!r}... has {len(name)} characters; {_LONGEST} are allowed"
+            f"the name {name[:40]!r}... has {len(name)} characters; at most {_LONGEST} are allowed"
         )
     return name
 

@@ -112,7 +112,7 @@ def _options(url: str, given: Mapping[str, object], connect_timeout: float | Non
         for name in _RECONNECTING:
             if name in options or f"{name}=" in url or f"{name.removeprefix('failover.')}=" in url:
                 raise InvalidURLException(
-                    f"option {name}: this transport restores no connection, because Celery recovers itself;"
+                    f"option {name}: this transport restores no connection, because Celery itself connects again;"
                     " leave the option out"
                 )
         options[_RECONNECTING[0]] = 0

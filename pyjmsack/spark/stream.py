@@ -60,9 +60,9 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for other in self._options.spool.glob("*-*-*-*-*"):
             if not other.name.startswith("drain-") and Spool(self._options.spool, other.name).has_rows():
                 raise OptionError(
-                    f"option 'spoolLocation': {other} holds messages that are acknowledged and not processed, of a "
-                    "query whose checkpoint is not this one's. Use that checkpoint, or read them with "
-                    "pyjmsack.spark.recover() and delete the directory"
+                    f"option 'spoolLocation': {other} holds messages that are acknowledged and not processed. They "
+                    "belong to a query with another checkpoint. Use the checkpoint of that query, or read the messages "
+                    "with pyjmsack.spark.recover() and delete the directory"
                 )
         Spool(self._options.spool, query).prepare(0)
 
@@ -132,7 +132,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not spool.root.exists():
             raise OptionError(
                 f"option 'spoolLocation': {spool.root} is missing. The spool belongs to the checkpoint: without it "
-                "messages that were acknowledged and not processed are lost. Restore it, or begin with a new checkpoint"
+                "messages that were acknowledged and not processed are lost. Restore the spool, or begin with a new "
+                "checkpoint"
             )
         pulls = range(start["n"] + 1, end["n"] + 1)
         try:

@@ -68,7 +68,7 @@ def test_the_audit_runs_on_a_cluster(master: str, ledger: Path) -> None:
 def test_a_cluster_without_room_is_told_instead_of_waited_for(master: str) -> None:
     done = run("-c", CROWDED, master)
     assert done.returncode == 0, done.stderr
-    assert f"no worker of {master} started an executor within 1 s; it needs a free core and 900g" in done.stdout
+    assert f"no worker of {master} started an executor within 1 s; a worker needs a free core and 900g" in done.stdout
 
 
 @pytest.mark.parametrize(

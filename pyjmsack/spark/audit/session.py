@@ -82,7 +82,7 @@ def _wait_for_worker(session: SparkSession, master: str, patience: float) -> Non
         if time.monotonic() > end:
             wanted = session.conf.get("spark.executor.memory", "1g")
             raise ClusterError(
-                f"no worker of {master} started an executor within {patience:g} s; it needs a free core and {wanted} of"
-                " memory, and must reach this host: SPARK_LOCAL_IP sets the address of this host"
+                f"no worker of {master} started an executor within {patience:g} s; a worker needs a free core and"
+                f" {wanted} of memory, and must reach this host: SPARK_LOCAL_IP sets the address of this host"
             )
         time.sleep(0.1)

@@ -110,7 +110,7 @@ def test_a_delayed_message_tells_its_time_by_a_header() -> None:
         ({"topic": True, "concurrency": 2}, "each worker would get each message"),
         ({"subscription": "s"}, "needs topic=True"),
         ({"topic": True, "shared": True}, "needs the name of a subscription"),
-        ({"topic": True, "subscription": "s"}, "needs client_id=..., of the listener or of the App"),
+        ({"topic": True, "subscription": "s"}, "needs a client id; give client_id=... to the listener or to the App"),
         ({"topic": True, "subscription": "s", "durable": False}, "needs shared=True or durable=True"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_wrong_setting_is_refused_with_its_name(url: str, how: dict[str, Any],
 
 
 def test_failover_does_not_restore_connections_behind_celery() -> None:
-    with pytest.raises(InvalidURLException, match="Celery recovers itself"):
+    with pytest.raises(InvalidURLException, match="Celery itself connects again"):
         settings_of(kombu.Connection("jms+failover:(amqp://a)?failover.maxReconnectAttempts=5", transport="jms"))
     options = settings_of(kombu.Connection("jms+failover:(amqp://a)", transport="jms")).options
     assert options["failover.maxReconnectAttempts"] == 0
