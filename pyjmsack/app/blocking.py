@@ -39,8 +39,8 @@ def run(steps: Steps[Any]) -> Any:
 
 
 class _Answer:
-    """A call that passes the result or the error of one step to the generator. The error is kept in this object and not
-    in a local variable, and the object is dropped after the call, so that nothing keeps the traceback of an old error.
+    """A call that passes the result or the error of one step to the generator. :func:`run` keeps only the object for
+    the latest step, so that no variable keeps the traceback of an older error.
     """
 
     __slots__ = ("_argument", "_give")

@@ -54,7 +54,7 @@ class Checks:
             error: Exception | str = "it returned False"
         except Exception as raised:
             error = raised
-        if name not in self._failing:  # once, and not again with each probe
+        if name not in self._failing:  # one line when the check begins to fail, and not one with each probe
             self._failing.add(name)
             log.warning("check %r failed: %s", name, error, exc_info=error if isinstance(error, Exception) else None)
         # the text of an error may have secrets, and many programs may read the health

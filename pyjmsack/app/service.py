@@ -184,8 +184,8 @@ class Service:
         client_id = self._client_id_of(listener)
         if listener.needs_client_id and client_id is None:
             raise ValueError(
-                f"listener {known!r}: a durable subscription that is not shared needs a client id; give client_id=... to"
-                " the listener or to the App, or give shared=True"
+                f"listener {known!r}: a durable subscription that is not shared needs a client id; give client_id=..."
+                " to the listener or to the App, or give shared=True"
             )
         if client_id is not None and client_id in map(self._client_id_of, self._listeners.values()):
             raise ValueError(

@@ -16,8 +16,8 @@ from pyjmsack import MessageFormatException
 __all__ = ["LZMA_MEMORY", "unpacked"]
 
 LZMA_MEMORY: Final = 1 << 27
-"""The most bytes that the decoder of lzma may take for its window, because the sender chooses the size of the window:
-128 MiB, which is more than ``xz -9`` needs."""
+"""The most bytes that the decoder of lzma may take for its window, 128 MiB. ``xz -9`` needs less. There is a limit,
+because the sender chooses the size of the window."""
 _ZSTANDARD: Final = "kombu.compression"
 """The module of the decoder by which kombu before 5.7 calls the library zstandard."""
 

@@ -166,8 +166,8 @@ class Pattern:
         return len(pattern) in self._past_hashes(reached)
 
     def _past_hashes(self, places: set[int]) -> set[int]:
-        """Return these places in the pattern, and also the places behind each ``#`` that follows one of them, because a
-        ``#`` may stand for no word.
+        """Return these places in the pattern. If a ``#`` stands at one of them, return the place behind the ``#`` too,
+        because a ``#`` may stand for no word.
         """
         found = set(places)
         for place in sorted(places):

@@ -53,7 +53,7 @@ class _Declared:
     subscriptions: dict[Name, MessageConsumer] = field(default_factory=dict)
     """The open consumers for the bindings, if the queue is temporary."""
     copies: Copies | None = None
-    """The treatment of messages that several bindings cover."""
+    """Recognises the copies of a message that several bindings cover. ``None`` until it is needed."""
 
 
 class Queues:
@@ -73,8 +73,8 @@ class Queues:
 
     @property
     def routes_locally(self) -> bool:
-        """Whether the sender of a message to an exchange has to send it to each durable queue itself, because this
-        broker cannot.
+        """Whether the sender of a message to an exchange has to send the message to each durable queue itself. This is
+        so if the broker cannot keep the messages of an exchange for durable queues.
         """
         return not self._shares and not self._is_classic
 

@@ -117,7 +117,7 @@ CODE: Final[Mapping[str, Mapping[str, Said]]] = {
         "beanClassLoader": (Verdict.IGNORED, "", "there are no Java classes here"),
     },
 }
-"""For each kind of bean and each setter whose value is code or does not matter: the verdict."""
+"""The verdict for each setter whose value is code or does not matter, by the kind of the bean."""
 
 QOS: Final[Said] = (
     _HAND,

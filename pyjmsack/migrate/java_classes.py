@@ -122,7 +122,7 @@ def with_bases(shapes: Mapping[str, Shape]) -> dict[str, list[tuple[str, str]]]:
 
 
 def _package(tokens: Tokens) -> str:
-    """Return the package of a source with a dot at its end; empty for none."""
+    """Return the package of a source with a dot at its end, or an empty text if the source names no package."""
     for index in range(min(len(tokens.all), _LONGEST_HEAD)):
         if tokens.is_at(index, "package"):
             words = []

@@ -1,4 +1,4 @@
-"""The receiving end's record of lines, and a consumer that fails now and then on purpose."""
+"""Records the lines that arrive at the receiving end, and makes some deliveries fail on purpose."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ def dead_letter_queue(connection: Connection, given: str | None) -> str:
 def origin_of(message: Message, queue: str) -> str | None:
     """Return the queue that a message of the dead-letter queue ``queue`` came from, ``None`` if nothing says so.
 
-    Artemis adds a property with the name of the queue. ActiveMQ Classic keeps the destination that the sender named;
-    over STOMP it has a header of its own for this destination.
+    Artemis adds a property with the name of the queue. ActiveMQ Classic keeps the destination that the sender named.
+    Over STOMP this broker writes the destination into a header of its own.
     """
     noted = _note(message, _ORIGIN)
     if noted:
