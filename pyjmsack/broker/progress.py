@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager
 __all__ = ["ProgressFactory", "default_progress"]
 
 ProgressFactory = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
-"""Called with a file's name and its size in bytes. The context manager that it returns yields a function, which gets
-the number of bytes of each piece that arrives."""
+"""A function that gets the name of a file and its size in bytes, and returns a context manager. The context manager
+yields a function, which gets the number of bytes of each piece that arrives."""
 
 _log = logging.getLogger("pyjmsack.broker")
 

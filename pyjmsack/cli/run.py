@@ -28,7 +28,7 @@ from pyjmsack.cli.terminal import stdout_console
 __all__ = ["listeners", "run"]
 
 _MARGIN: Final = 60.0
-"""Seconds that worker processes have to end, besides the stop_timeout of their app, before they are killed."""
+"""Seconds that a worker process has to end in addition to the ``stop_timeout`` of its app. After that it is killed."""
 _PARENT: Final = "PYJMSACK_RUN_PARENT"
 """The environment variable that marks a worker process. The standard input of such a process ends when its parent has
 ended."""

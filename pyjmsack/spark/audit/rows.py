@@ -33,8 +33,8 @@ __all__ = [
 BUCKETS_PER_E = 50
 """The number of buckets from a latency to e times this latency, so that each bucket ends 2 % above its start."""
 MODES = 1000
-"""A number above every acknowledge mode. Other values are multiplied by it, so that one number can hold these values and
-a mode."""
+"""A number above every acknowledge mode. Other values are multiplied by this number, so that one number can hold them
+and a mode."""
 PROTOCOLS = ("amqp", "stomp")
 _TOPIC = "topic://"
 _SPREAD = 4096
