@@ -88,7 +88,7 @@ def read_broker(findings: Findings, settings: Settings, file: str, root: Element
 
 
 def _settings(top: Element) -> list[Element]:
-    """Return the elements that have attributes or a text."""
+    """Return the elements that have attributes or a text, or that have no other elements inside them."""
     return [one for one in top.all() if one.attributes or one.text.strip() or not one.children]
 
 
