@@ -121,7 +121,7 @@ def queue(
     if status is not None:
         _judge(verdict, status, min_consumers)
         verdict.limit("messages", status.messages, max_depth, warn_depth)
-        verdict.limit("is the age of the first message", age or 0, max_age, warn_age, " s")
+        verdict.limit("old is the first message", age or 0, max_age, warn_age, " s")
         if hidden and verdict.level < _CRITICAL:
             verdict.add(_UNKNOWN, "the age of the first message is not known, because it has no time stamp")
     _say(verdict, name, status, age, as_json)

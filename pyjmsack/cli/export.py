@@ -211,5 +211,5 @@ def check_whole(connection: Connection, seen: int) -> None:
     if connection.metadata.broker.startswith("classic") and seen >= _CLASSIC_SHOWS:
         raise Failure(
             f"ActiveMQ Classic shows a browser {_CLASSIC_SHOWS} messages at most (maxBrowsePageSize): these"
-            f" {seen:,} may not be all; --take and `pyjmsack move` see every message"
+            f" {seen:,} may not be all; --take, and move, see every message"
         )

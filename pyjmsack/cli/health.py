@@ -17,7 +17,7 @@ import click
 __all__ = ["serving_health"]
 
 _PATIENCE: Final = 2.0
-"""Seconds that a client has in all, to send its request and to read the answer."""
+"""Seconds that a client has for its request and for reading the answer together."""
 _MOST: Final = 32
 """The most connections at a time. To admit one more, the server cuts the oldest."""
 _LOOK: Final = 0.2
