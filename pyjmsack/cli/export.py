@@ -97,7 +97,9 @@ class LeftOut:
         self.count = 0
 
     def add(self, message: Message, error: MessageFormatException) -> None:
-        """Count a message that a line cannot keep, and print the reason for the first one."""
+        """Count a message that is left out, because a line of JSON cannot represent it exactly. Print the reason only
+        for the first such message.
+        """
         if not self.count:
             remark(f"{message.message_id} is left out: {error}")
         self.count += 1

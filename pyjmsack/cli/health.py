@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving_health(health: Callable[[], dict[str, Any]], host: str, port: int) -> Iterator[int]:
-    """While the context is open, answer probes of the health of an app in a thread. Yield the port.
+    """While the context is open, a thread answers probes for the health of an app. Yield the port.
 
     Raises:
         ClickException: the port cannot be opened.

@@ -82,7 +82,8 @@ class RedeliveryLimit:
 
 
 class Admission:
-    """Decides about the messages of one consumer. A decision has no effect: the caller settles, logs and counts.
+    """Decides whether each message of one consumer may be handed out. It only decides: the caller settles, logs and
+    counts.
 
     Args:
         channel: the connection, whose options and ``consumer_transform`` hook are used.

@@ -22,7 +22,7 @@ ExceptionListener = Callable[[JMSException], Any]
 class Events:
     """The listeners of one connection; they run one at a time, on a dispatcher of their own. Each event is a method
     that a connection listener may have. To add an event, call :meth:`tell` where it happens, and name it in this list
-    and in ``add_connection_listener``.
+    and in ``add_connection_listener`` (``core/facade.py``).
 
     ============================= ====================================================================
     event                         called by

@@ -124,8 +124,8 @@ class Taking:
         self._stopped = True
 
     def end(self) -> None:
-        """Hand out nothing any more, because all messages go back to the broker. This includes a message on its way to
-        the caller.
+        """Hand out nothing from now on, because all messages go back to the broker. This includes a message on its way
+        to the caller.
         """
         self._stopped = self._over = True
 

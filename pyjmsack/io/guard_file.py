@@ -1,7 +1,8 @@
 """The file of ``failover.duplicateGuard=sqlite:PATH``, and the only thread that uses it.
 
 A disk may be slow or full, and another process may lock the file. So no loop ever waits for the file. Callers leave
-their work to the thread, which calls them when the work is done. ``core/guard.py`` chooses the store of a guard.
+their work to the thread, which calls them when the work is done. ``core/guard.py`` has ``Store``, the
+interface of every store, and chooses the store of a guard.
 """
 
 from __future__ import annotations

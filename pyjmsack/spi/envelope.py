@@ -145,7 +145,7 @@ class Inbound(Protocol):
     def priority(self) -> int:
         """The priority of the message, 0 to 9; 4 if it cannot be read.
 
-        Read on the loop, and only if the inbox is ordered by priority.
+        The loop reads this property, and only if the inbox is ordered by priority.
         """
         ...
 
@@ -153,7 +153,7 @@ class Inbound(Protocol):
     def correlation_id(self) -> str | None:
         """The correlation id: the id of the message that this message answers.
 
-        Read on the loop, so the body of the message is not decoded.
+        The loop reads this property. The body is not decoded for it, because that could hold up the loop.
 
         Raises:
             MessageFormatException: the message cannot be decoded.

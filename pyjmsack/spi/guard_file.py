@@ -1,6 +1,7 @@
 """The interface between the core and the file that remembers processed messages after a restart of the process (S105).
 
-The implementation is ``io/guard_file.py``, and ``core/guard.py`` chooses the store of a guard.
+The implementation is ``io/guard_file.py``. ``core/guard.py`` has ``Store``, the interface of every store, and chooses
+the store of a guard.
 """
 
 from __future__ import annotations

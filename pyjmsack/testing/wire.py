@@ -54,7 +54,8 @@ class Wire:
     ...     wire.cut()
 
     Args:
-        broker_url: the URL of one broker, ``SCHEME://HOST:PORT``. Its options stay. The protocol does not matter.
+        broker_url: the URL of one broker, ``SCHEME://HOST:PORT``. If it has options, ``url`` has the same options. The
+            broker may speak any protocol.
 
     Raises:
         ValueError: ``broker_url`` is not of that form.

@@ -1,4 +1,5 @@
-"""Turns the text of broker URLs and options into typed values that cannot be changed.
+"""Turns the text of broker URLs and options into typed values that cannot be changed. Every option of the library is
+declared here, also each limit.
 
 - :func:`parse_url` reads the URL of a broker.
 - :func:`parse_destination_options` reads the options of a destination.

@@ -1,4 +1,7 @@
-"""The policies for prefetch, redelivery and presettlement. A policy is a frozen object that answers one question."""
+"""The policies for prefetch, redelivery and presettlement. A policy is a frozen object that answers one question.
+
+The other options of a connection, such as limits, are in ``uri/connection.py``.
+"""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pyjmsack import InvalidDestinationException, JMSException, Queue, ResourceA
 from pyjmsack.providers.amqp import opening
 from pyjmsack.providers.amqp.engine.performatives import Open
 from pyjmsack.providers.amqp.engines import EngineOptions
-from pyjmsack.providers.amqp.sizes import ATTACH_BESIDES
+from pyjmsack.providers.amqp.name_sizes import ATTACH_BESIDES
 
 GUILTY = Queue("guilty")
 

@@ -83,10 +83,10 @@ class Choice:
 def choice_of(
     artemis: bool, selector: str | None, origin: str | None, cause: str | None, older_than: float | None
 ) -> Choice:
-    """Return the choice that the options make.
+    """Return which dead letters the options of the command choose.
 
     A selector of Artemis can check all options. A selector of ActiveMQ Classic cannot check the origin and the cause,
-    so that this process checks them.
+    so this process checks them.
 
     Raises:
         UsageError: on Artemis ``--cause`` is neither ``expired`` nor ``failed``.

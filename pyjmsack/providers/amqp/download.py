@@ -19,7 +19,7 @@ from pyjmsack.providers.amqp.identity import LARGE, as_values, head_parts
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.oversize import Oversize
 from pyjmsack.providers.amqp.pieces import EMPTY, DataSections
-from pyjmsack.spi.bodies import SpooledBody
+from pyjmsack.providers.amqp.spooled_body import SpooledBody
 from pyjmsack.spi.engine import Spool
 
 __all__ = ["Download", "SpooledInbound"]

@@ -10,7 +10,7 @@ from pyjmsack.providers.amqp.engine import StateError
 from pyjmsack.providers.amqp.engine.performatives import Attach, Composite
 from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.errors import link_error
-from pyjmsack.providers.amqp.sizes import shortened
+from pyjmsack.providers.amqp.name_sizes import shortened
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["AmqpLink", "words"]

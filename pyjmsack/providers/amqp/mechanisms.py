@@ -21,7 +21,7 @@ MOST_ITERATIONS: Final = 1_000_000
 """The largest number of iterations that a broker may ask for. They take about a second, during which the loop does
 nothing else. Without a limit, a hostile peer could ask for hours of computing."""
 _LONGEST: Final = 200
-"""The most characters that an error shows of a reason from the broker."""
+"""An error shows at most this many characters of the reason why a login failed."""
 _MALFORMED: Final = (ValueError, LookupError, TypeError)
 """The errors that scramp raises, besides its own, if a message of the broker is malformed."""
 _SCRAM: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")

@@ -15,11 +15,11 @@ from pyjmsack.providers.amqp.deadletter import DeadLetters
 from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.engines import AmqpEngine
 from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.name_sizes import unfit_attach, unfit_open
 from pyjmsack.providers.amqp.opening import find_dialect, hostname_of, metadata_of, new_engine, our_open
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
 from pyjmsack.providers.amqp.sender import AmqpSender
 from pyjmsack.providers.amqp.session import AmqpSession
-from pyjmsack.providers.amqp.sizes import unfit_attach, unfit_open
 from pyjmsack.providers.amqp.subscription import AmqpLookup, durable_link_name, link_name, still_there
 from pyjmsack.providers.amqp.tables import OpenResources
 from pyjmsack.providers.amqp.temporary import AmqpTemporary

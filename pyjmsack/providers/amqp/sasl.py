@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException
 from pyjmsack.providers.amqp.mechanisms import Mechanism, create, mechanisms
-from pyjmsack.providers.amqp.sizes import SASL_LIMIT
+from pyjmsack.providers.amqp.name_sizes import SASL_LIMIT
 from pyjmsack.providers.amqp.wire import decode_value
 from pyjmsack.providers.amqp.wire_types import Described
 

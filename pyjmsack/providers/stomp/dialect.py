@@ -3,6 +3,8 @@
 STOMP 1.2 says nothing about destination names, prefetch, durable subscriptions or dead letters, and each broker has
 its own headers for them. To an unknown broker, this client sends only headers that every broker understands, and
 nothing that could lose a message.
+
+To add a broker, add its dialect to the table here, and its features to ``spi/features.py``.
 """
 
 from __future__ import annotations

@@ -317,7 +317,9 @@ class Skipping:
         return raw_header(self._lines.get(b"content-length", b""), b"\ncontent-length:") or b""
 
     def holds(self, proof: bytes | None, data: bytes, position: int) -> bool:
-        """Return True if a body with a content-length contains the proof. Called for each piece of the body in turn."""
+        """Return True if the body contains ``proof``, which shows that its content-length is wrong (see the ``proof``
+        of the parser). The parser calls this for each piece of the body, in order.
+        """
         if proof is None or not self.measured:
             return False
         text = self._tail + data[position:]
@@ -383,8 +385,8 @@ def _length_fault(command: bytes, length: bytes) -> str:
 
 
 def lines_that_name(head: bytes) -> bytes:
-    """Return the header lines that are needed to acknowledge, check and recognise a message. If several lines have one
-    name, only the first is returned."""
+    """Return the header lines that are needed to acknowledge, check and recognise a message. If several lines have the
+    same name, only the first is returned."""
     lines: dict[bytes, bytes] = {}
     for line in _NAMING.finditer(head):
         lines.setdefault(line[1], line[0])

@@ -10,8 +10,8 @@ from pyjmsack.providers.stomp.inbound import StompInbound
 __all__ = ["DeliveryCounts"]
 
 _LIMIT = 10_000
-"""The most messages that are remembered. The latest ones stay. Only messages that were given back are counted, so there
-are few."""
+"""The most messages that are remembered. If there are more, the oldest one is forgotten. Only messages
+that were given back are counted, so there are few."""
 
 
 class DeliveryCounts:

@@ -9,7 +9,8 @@ event                                         the peer ...
 ``(CREDIT, link)``                            sent a Flow; ``link.credit`` and ``link.drain`` have their new values
 ``(DELIVERY, link, id, payload, settled)``    sent a whole message
 ``(OVERSIZE, link, id, start, size, settled)`` sent a message over the limit of the link; its first bytes are kept
-``(BEGINNING, link, id, start)``              sent more than the link takes whole; see :meth:`.ReceiverLink.take_pieces`
+``(BEGINNING, link, id, start)``              sent a part of a message that is too large to be taken whole; the link may
+                                                :meth:`.ReceiverLink.take_pieces`
 ``(PIECE, link, payload, more, settled, aborted)`` sent more of a message that is taken in pieces
 ``(OUTCOME, link, context, state)``           gave our message its outcome, or settled it without one (``None``)
 ``(DETACHED, link)``                          detached the link, see ``link.remote_error`` and ``link.remote_closed``

@@ -13,8 +13,8 @@ PROTOCOL_HEADER = b"AMQP\x00\x01\x00\x00"
 EMPTY_FRAME = b"\x00\x00\x00\x08\x02\x00\x00\x00"
 """A frame without a body. It only tells the peer that this client is alive (2.4.5)."""
 LEAST_MAX_FRAME_SIZE = 512
-"""The number of bytes that every peer accepts in one frame (2.7.1). Before its Open frame, a peer may accept no
-more."""
+"""The number of bytes that every peer accepts in one frame (2.7.1). Until
+the Open frame of the peer has arrived, no larger frame is sent, because the peer may refuse it."""
 FRAMING_ERROR = "amqp:connection:framing-error"
 
 _HEAD = Struct(">IBBH")

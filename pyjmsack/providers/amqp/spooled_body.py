@@ -1,4 +1,7 @@
-"""The body of a large received message, which is in a file (S168)."""
+"""The body of a large received message, which is in a file (S168).
+
+The limit on the size of a message is an option, ``jms.maxMessageSize``, in ``uri/connection.py``.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 AMQP cannot split an Attach or Open frame into smaller frames (2.3.1). If a broker gets a frame that is larger than it
 allows, it ends the connection with all its sessions. A connection of a ``failover:`` URL would then send the same frame
-again.
+again. The limit on the size of a message is in ``uri/connection.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ OPEN_LIMIT: Final = 65536
 """The most bytes of the client id and the host name together. The number is fixed, because the Open frame is sent
 before the broker has told how large a frame may be."""
 SASL_LIMIT: Final = 4096
-"""The most bytes of a SASL frame. Artemis never answers a larger one, and the standard promises only 512 (5.3.1)."""
+"""The most bytes of a SASL frame that this client sends. Artemis does not answer a larger frame, and the standard
+requires a peer to accept only 512 (5.3.1)."""
 
 _KINDS: Final[Mapping[str, type[JMSException]]] = {
     "address": InvalidDestinationException,
@@ -35,7 +36,7 @@ _KINDS: Final[Mapping[str, type[JMSException]]] = {
 
 
 _LONGEST: Final = 200
-"""The most characters that an error shows of a name."""
+"""An error shows at most this many characters of a name."""
 
 
 def shortened(text: str) -> str:
