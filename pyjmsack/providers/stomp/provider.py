@@ -212,7 +212,7 @@ class StompProvider(Lifecycle[StompEngine]):
         """Create a session. The broker is not asked, because STOMP has no sessions. Here a session only keeps its
         consumers and its transaction together."""
         if self._usable(done):
-            self._sessions[info.id] = StompSession(self._the_engine, info, self._dialect, self._the_shared.ids)
+            self._sessions[info.id] = StompSession(self._the_shared, info)
             done.succeed()
 
     def close_session(self, session_id: int, done: Completion[None]) -> None:

@@ -125,6 +125,19 @@ class StompReceiver:
         else:
             self._dead_letters.add(inbound, self.stop)
 
+    def retire(self) -> None:
+        """Let the broker deliver all messages of this consumer again that it has not acknowledged, by another
+        subscription. :meth:`renew` opens the subscription."""
+        self.subscriptions.retire_all()
+
+    def renew(self) -> None:
+        """Open a subscription after :meth:`retire`, unless the consumer was closed."""
+        self.subscriptions.replace_retired(self._renewed)
+
+    def _renewed(self, error: BaseException | None) -> None:
+        if error is not None and self._shared.engine.failed is None:
+            self._sink.detached(error)
+
     # -- drain, stop, close -------------------------------------------------------------------------------------
 
     def drain(self, done: Completion[None]) -> None:

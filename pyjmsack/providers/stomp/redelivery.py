@@ -40,9 +40,9 @@ class LocalRedelivery:
         self.give_back(inbound)
 
     def give_back(self, inbound: StompInbound) -> None:
-        """Deliver a message again at the end of this burst. The message of a stopped consumer goes back to the
-        broker."""
-        if self._subscriptions.stopped:
+        """Deliver a message again at the end of this burst. The message of a stopped consumer, or of a retired
+        subscription, goes back to the broker."""
+        if self._subscriptions.stopped or (inbound.subscription is not None and inbound.subscription.retired):
             if inbound in self._subscriptions.outstanding:
                 inbound.subscription.returned += 1
                 self._subscriptions.release(inbound.subscription)

@@ -8,20 +8,21 @@ none is lost (S88).
 ActiveMQ Classic applies an ACK with a ``transaction`` at the COMMIT. But a COMMIT of any session of the connection
 makes the broker forget the messages that other sessions have acknowledged in their transactions. If such a session
 rolls back and acknowledges a message again, the broker ends the connection. So the ACKs leave together with the COMMIT,
-and nothing comes in between. A large transaction sends its ACKs earlier, a hundred at a time, because the broker
-delivers only a few hundred messages of a queue ahead of their ACKs.
+and nothing comes in between. A large transaction sends its ACKs earlier, a hundred at a time, because the broker delivers
+only a few hundred messages of a queue ahead of their ACKs. If a COMMIT came after such ACKs and the transaction is then rolled
+back, the client ends the subscription and opens another one, by which the broker delivers the messages again. It does
+the same if the broker refuses the COMMIT, because the broker has forgotten the messages then too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 from pyjmsack.errors import ConnectionLostException, TransactionRolledBackException
-from pyjmsack.providers.stomp.dialect import StompDialect
-from pyjmsack.providers.stomp.engine import StompEngine
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.receiver import StompReceiver
+from pyjmsack.providers.stomp.subscriptions import Shared
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Outbound
 from pyjmsack.spi.resources import SessionInfo
@@ -33,31 +34,48 @@ _MOST_HELD = 100
 """The most ACKs that wait for the COMMIT. Classic stopped after 400 messages without an ACK."""
 
 
-class StompSession:
-    """One session, with its transaction."""
+class Work:
+    """The work of one transaction."""
 
-    def __init__(self, engine: StompEngine, info: SessionInfo, dialect: StompDialect, ids: Iterator[int]) -> None:
+    __slots__ = ("acked", "commits", "transaction", "written")
+
+    def __init__(self) -> None:
+        self.transaction: bytes | None = None
+        """The name of the transaction; ``None`` while the broker knows of no work. A name is never used again, because
+        Artemis confirms and drops a message for an unknown transaction."""
+        self.acked: Acked = []
+        self.written = 0
+        """The number of ACKs, out of ``acked``, that were sent to the broker as a part of the transaction."""
+        self.commits = 0
+        """How many COMMIT frames the connection had sent before the first of these ACKs."""
+
+
+class StompSession:
+    """One session, with its transaction.
+
+    Args:
+        shared: the common state of the connection.
+        info: describes the session.
+    """
+
+    def __init__(self, shared: Shared, info: SessionInfo) -> None:
         self.info = info
         self.closing = 0
         """The number of closed consumers whose end the broker has not confirmed."""
-        self._engine = engine
-        self._dialect = dialect
-        self._ids = ids
-        self._transaction: bytes | None = None
-        """The name of the open transaction. A name is never used again, because Artemis confirms and drops a message
-        for an unknown transaction."""
-        self._acked: Acked = []
-        self._written = 0
-        """The number of ACKs, out of ``_acked``, that were sent to the broker as a part of the transaction."""
+        self._shared = shared
+        self._engine = shared.engine
+        self._dialect = shared.dialect
+        self._work = Work()
         self._ended: Completion[None] | None = None
         self._commit: Completion[None] | None = None
         """The last commit. Until the broker has answered it, some of its ACKs may still have to be sent."""
 
     def _begun(self) -> bytes:
-        if self._transaction is None:
-            self._transaction = b"tx-%d" % next(self._ids)
-            self._engine.write(b"BEGIN\ntransaction:", self._transaction, b"\n\n\0")
-        return self._transaction
+        work = self._work
+        if work.transaction is None:
+            work.transaction = b"tx-%d" % next(self._shared.ids)
+            self._engine.write(b"BEGIN\ntransaction:", work.transaction, b"\n\n\0")
+        return work.transaction
 
     def send(self, outbound: Outbound) -> None:
         """Send a message within the transaction. The answer of the broker says that the broker has the message.
@@ -66,8 +84,9 @@ class StompSession:
 
     def acknowledge(self, receiver: StompReceiver, inbound: StompInbound) -> None:
         """Add an acknowledgement to the transaction. It is sent with others, at the commit, or after the commit."""
-        self._acked.append((receiver, inbound))
-        if self._dialect.transacted_acks and len(self._acked) - self._written >= _MOST_HELD:
+        work = self._work
+        work.acked.append((receiver, inbound))
+        if self._dialect.transacted_acks and len(work.acked) - work.written >= _MOST_HELD:
             self._write_acks()
 
     def _write_acks(self) -> None:
@@ -75,23 +94,36 @@ class StompSession:
 
         A volatile subscription needs none, because its messages may already have been acknowledged early.
         """
-        for receiver, inbound in self._acked[self._written :]:
+        work = self._work
+        if not work.written:
+            work.commits = self._shared.commits
+        for receiver, inbound in work.acked[work.written :]:
             subscriptions = receiver.subscriptions
             if not subscriptions.volatile and inbound in subscriptions.outstanding and inbound.ack is not None:
                 self._engine.write(b"ACK\n", inbound.ack, b"transaction:", self._begun(), b"\n\n\0")
-        self._written = len(self._acked)
+        work.written = len(work.acked)
+
+    def _spoiled(self, work: Work) -> list[StompReceiver]:
+        """Return the receivers with messages that the broker has forgotten, because a COMMIT came after their ACKs. It
+        refuses another ACK for these messages, and delivers them again only to another subscription.
+        """
+        if self._shared.commits == work.commits:
+            return []
+        receivers = dict.fromkeys(receiver for receiver, _ in work.acked[: work.written])
+        return [receiver for receiver in receivers if not receiver.subscriptions.volatile]
 
     def commit(self, done: Completion[None]) -> None:
         """Commit the sends, then send the acknowledgements that could not be part of the transaction."""
         if self._dialect.transacted_acks:
             self._write_acks()
-        acked, transaction = self._take()
+        work = self._take()
         self._commit = done
-        if transaction is None:
-            self._acknowledge(acked, done)
+        if work.transaction is None:
+            self._acknowledge(work.acked, done)
         else:
-            answered = partial(self._committed, acked, done)
-            self._engine.ask(b"COMMIT\ntransaction:" + transaction, b"\n\0", answered)
+            self._shared.commits += 1
+            answered = partial(self._committed, work, done)
+            self._engine.ask(b"COMMIT\ntransaction:" + work.transaction, b"\n\0", answered)
 
     def after_commit(self, call: Callable[[], None]) -> None:
         """Make a call that ends subscriptions, or that must come before their end. If a commit is under way, make the
@@ -102,28 +134,27 @@ class StompSession:
         else:
             self._commit.add_callback(lambda _: call())
 
-    def _take(self) -> tuple[Acked, bytes | None]:
-        acked, self._acked, self._written = self._acked, [], 0
-        transaction, self._transaction = self._transaction, None
-        return acked, transaction
+    def _take(self) -> Work:
+        work, self._work = self._work, Work()
+        return work
 
-    def _committed(self, acked: Acked, done: Completion[None], error: BaseException | None) -> None:
+    def _committed(self, work: Work, done: Completion[None], error: BaseException | None) -> None:
         if self._engine.failed is not None:
             done.fail(_in_doubt(self._engine.failed))
         elif error is not None:
-            self._undo(acked)
+            self._undo(work, self._spoiled(work))
             refused = TransactionRolledBackException(f"the broker refused the commit: {error}")
             refused.__cause__ = error
             done.fail(refused)
         elif self._dialect.transacted_acks:
-            for receiver, inbound in acked:
+            for receiver, inbound in work.acked:
                 if receiver.subscriptions.volatile:
                     receiver.subscriptions.acknowledge(inbound)
                 else:
                     receiver.subscriptions.acknowledged(inbound)
             done.succeed()
         else:
-            self._acknowledge(acked, done)
+            self._acknowledge(work.acked, done)
 
     def _acknowledge(self, acked: Acked, done: Completion[None]) -> None:
         """Send the held ACKs. The last one asks for a RECEIPT, which confirms all of them."""
@@ -163,30 +194,38 @@ class StompSession:
         If a commit is under way, the rollback waits for the end of the commit. It undoes only the work that the
         transaction has now. If the caller does not wait and works on, the new work belongs to the next transaction.
         """
-        self.after_commit(partial(self._roll_back, *self._take(), done))
+        self.after_commit(partial(self._roll_back, self._take(), done))
 
-    def _roll_back(self, acked: Acked, transaction: bytes | None, done: Completion[None]) -> None:
-        if transaction is None:
+    def _roll_back(self, work: Work, done: Completion[None]) -> None:
+        if work.transaction is None:
             # redelivered at the end of this burst, sorted together with the messages that the core gives back
-            for receiver, inbound in acked:
+            for receiver, inbound in work.acked:
                 receiver.redelivery.roll_back(inbound)
             done.succeed()
-        else:
-            answered = partial(self._rolled_back, acked, done)
-            self._engine.ask(b"ABORT\ntransaction:" + transaction, b"\n\0", answered)
+            return
+        spoiled = self._spoiled(work)
+        answered = partial(self._rolled_back, work, spoiled, done)
+        self._engine.ask(b"ABORT\ntransaction:" + work.transaction, b"\n\0", answered)
+        for receiver in spoiled:  # now, because the core gives back the messages of the inbox next
+            receiver.retire()
 
-    def _rolled_back(self, acked: Acked, done: Completion[None], error: BaseException | None) -> None:
+    def _rolled_back(
+        self, work: Work, spoiled: list[StompReceiver], done: Completion[None], error: BaseException | None
+    ) -> None:
         if self._engine.failed is None:
-            self._undo(acked)
+            self._undo(work, spoiled)
         done.settle(error)
 
     @staticmethod
-    def _undo(acked: Acked) -> None:
-        receivers = dict.fromkeys(receiver for receiver, _ in acked)
-        for receiver, inbound in acked:
+    def _undo(work: Work, spoiled: list[StompReceiver]) -> None:
+        for receiver in spoiled:
+            receiver.retire()
+        for receiver, inbound in work.acked:
             receiver.redelivery.roll_back(inbound)
-        for receiver in receivers:
+        for receiver in dict.fromkeys(receiver for receiver, _ in work.acked):
             receiver.redelivery.redeliver_now()
+        for receiver in spoiled:
+            receiver.renew()
 
     # -- end ----------------------------------------------------------------------------------------------------
 

@@ -43,7 +43,7 @@ class Redelivers(Protocol):
 class StompSubscription:
     """One subscription of a consumer, made by one SUBSCRIBE frame."""
 
-    __slots__ = ("held", "id", "open", "receiver", "returned", "used")
+    __slots__ = ("held", "id", "open", "receiver", "retired", "returned", "used")
 
     def __init__(self, name: bytes, receiver: Receiver) -> None:
         self.id = name
@@ -55,6 +55,8 @@ class StompSubscription:
         self.used = 0
         """The part of the window that the held messages use."""
         self.open = True
+        self.retired = False
+        """True if the subscription gets nothing more, and ends when the caller holds none of its messages."""
 
 
 class Shared:
@@ -81,6 +83,8 @@ class Shared:
         self.dead_letters = dialect.dead_letters
         self.drain_timeout: float | None = None
         self.client_id = ""
+        self.commits = 0
+        """The number of COMMIT frames that were sent."""
         self.ids: Iterator[int] = count(1)
 
 
@@ -108,7 +112,10 @@ class Subscriptions:
         self.by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
         """True if the broker counts the window in bytes."""
         self.all: list[StompSubscription] = []
-        """The open subscriptions, in the order in which they were opened."""
+        """The open subscriptions that get messages, in the order in which they were opened."""
+        self._retired: list[StompSubscription] = []
+        self._reopened: Callable[[BaseException | None], None] | None = None
+        """Gets the answer to the subscription that is to replace the retired ones."""
         self.outstanding: dict[StompInbound, None] = {}
         """Messages for which the broker waits for an ACK, in the order of arrival."""
         self.arrived = 0
@@ -160,8 +167,9 @@ class Subscriptions:
     def _forget(self, subscription: StompSubscription) -> None:
         subscription.open = False
         self._shared.subscriptions.pop(subscription.id, None)
-        if subscription in self.all:
-            self.all.remove(subscription)
+        for subscriptions in (self.all, self._retired):
+            if subscription in subscriptions:
+                subscriptions.remove(subscription)
 
     def _unsubscribe(self, subscription: StompSubscription) -> None:
         """End a subscription: the broker takes back its unacknowledged messages. The broker sends no count when it
@@ -174,6 +182,7 @@ class Subscriptions:
                 del self.outstanding[inbound]
         self._unanswered += 1
         self._engine.ask(b"UNSUBSCRIBE", b"id:%s\n\n\0" % subscription.id, self._unsubscribed)
+        self._open_again()
 
     def _unsubscribed(self, error: BaseException | None) -> None:
         self._unanswered -= 1
@@ -182,18 +191,50 @@ class Subscriptions:
             closing.settle(error)
 
     def release(self, subscription: StompSubscription) -> None:
-        """End the subscription of a stopped consumer as soon as the caller can acknowledge none of its messages."""
+        """End a retired subscription, or the subscription of a stopped consumer, as soon as the caller can acknowledge
+        none of its messages."""
         if subscription.open and subscription.held == subscription.returned:
             self._unsubscribe(subscription)
 
     def release_all(self) -> None:
         """Call :meth:`release` for each subscription, because the consumer is stopped."""
-        for subscription in [*self.all]:
+        for subscription in [*self.all, *self._retired]:
             self.release(subscription)
+
+    def retire_all(self) -> None:
+        """Let each subscription end as soon as the caller holds none of its messages. Until then it gets nothing more.
+
+        Call this before messages are given back that the broker can deliver only to another subscription.
+        """
+        for subscription in self.all:
+            subscription.retired = True
+            self._shared.subscriptions.pop(subscription.id, None)
+        self._retired += self.all
+        self.all.clear()
+
+    def replace_retired(self, answered: Callable[[BaseException | None], None]) -> None:
+        """Open a subscription in place of the retired ones. If the broker allows the consumer only one, open it at the
+        end of the retired one.
+
+        Args:
+            answered: gets the error of the broker, or ``None``.
+        """
+        self._reopened = answered
+        self._open_again()
+
+    def _open_again(self) -> None:
+        info = self._info
+        waits = bool(self._retired) and (info.subscription is not None or info.exclusive)
+        answered = self._reopened
+        if answered is None or waits:
+            return
+        self._reopened = None
+        if not self.all and not self.stopped:
+            self.subscribe(answered)
 
     def close(self, done: Completion[None]) -> None:
         """End all subscriptions. Complete ``done`` when the broker has confirmed the end of each."""
-        for subscription in [*self.all]:
+        for subscription in [*self.all, *self._retired]:
             self._unsubscribe(subscription)
         self._receiver = None
         if not self._unanswered:
@@ -235,7 +276,7 @@ class Subscriptions:
         subscription: StompSubscription = inbound.subscription
         subscription.used -= inbound.cost
         subscription.held -= 1
-        if self.stopped:
+        if self.stopped or subscription.retired:
             self.release(subscription)
         elif not subscription.held and subscription.open and subscription is not self.all[0]:
             self._unsubscribe(subscription)

@@ -79,7 +79,8 @@ class Window:
     @property
     def is_full(self) -> bool:
         """True if no subscription has room."""
-        return all(subscription.used >= self.size for subscription in self._subscriptions.all)
+        subscriptions = self._subscriptions.all
+        return bool(subscriptions) and all(subscription.used >= self.size for subscription in subscriptions)
 
     def watch(self) -> None:
         """Check after a moment whether the window is still full."""
