@@ -16,7 +16,7 @@ from pyjmsack.cli.managing import jolokia_option
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.terminal import amount, printable, stdout_console, visible_json
-from pyjmsack.cli.values import text_of
+from pyjmsack.cli.values import readable_properties, text_of
 
 __all__ = ["browse"]
 
@@ -84,7 +84,8 @@ def _count(shown: int, more: bool) -> str:
 
 def _cells(message: Message) -> tuple[Text, ...]:
     sent = message.timestamp
-    properties = ", ".join(f"{name}={text_of(message, name)}" for name in message.properties)
+    readable, unreadable = readable_properties(message)
+    properties = ", ".join(f"{name}={text_of(message, name)}" for name in readable) or unreadable or ""
     cells = (
         f"{sent:%Y-%m-%d %H:%M:%S}" if sent else "",
         printable(message.type or "", 20),

@@ -25,7 +25,7 @@ from pyjmsack import BytesMessage, Message, MessageFormatException, portable
 from pyjmsack.cli.send_input import FILE_NAME, KINDS, STRUCTURED
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import visible, visible_json
-from pyjmsack.cli.values import json_value, wire_types
+from pyjmsack.cli.values import json_value, readable_properties, wire_types
 
 __all__ = [
     "RENDERERS",
@@ -108,19 +108,25 @@ def as_document(message: Message, *, exact: bool = False) -> dict[str, Any]:
 
     Args:
         message: the message.
-        exact: whether a value that JSON cannot keep is an error. Otherwise it is shown as text.
+        exact: whether a value that JSON cannot keep is an error. Otherwise it is shown as text. If no property can be
+            read, the field ``properties_unreadable`` has the reason.
 
     Raises:
         MessageFormatException: ``exact`` is set, and the fields could not become the same message again.
     """
     document: dict[str, Any] = {"message_id": message.message_id, "kind": _kind(message)}
     document |= _body(message, exact=exact) | _headers(message)
-    properties = dict(message.properties)
+    properties, unreadable = (dict(message.properties), None) if exact else readable_properties(message)
     document["properties"] = {name: _shown(value, exact=exact) for name, value in properties.items()}
     types = wire_types(properties)
+    if types:
+        document["property_types"] = types
+    if unreadable is not None:
+        document["properties_unreadable"] = unreadable
+        return document
     values = ((name, message.properties.get(name)) for name in _DEAD_LETTER_NOTES)
     noted = {name: value for name, value in values if isinstance(value, str)}  # a sender may choose another type
-    return document | ({"property_types": types} if types else {}) | ({"dead_letter": noted} if noted else {})
+    return document | ({"dead_letter": noted} if noted else {})
 
 
 def _shown(value: object, *, exact: bool) -> object:
@@ -348,7 +354,7 @@ def _file_label(message: Message) -> str:
     The text is the file name that the sender gave, without its directory. If there is no such name, the text is an
     extension.
     """
-    name = os.path.basename(str(message.properties.get(FILE_NAME) or ""))
+    name = os.path.basename(str(readable_properties(message)[0].get(FILE_NAME) or ""))
     safe = "".join(c if c.isprintable() else "_" for c in name).lstrip(".")
     short = safe.encode()[:_LONGEST_NAME].decode(errors="ignore")  # a cut is between two characters, not within one
     return f"-{short}" if short else _extension(message)

@@ -18,7 +18,7 @@ from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import visible
-from pyjmsack.cli.values import text_of
+from pyjmsack.cli.values import readable_properties, text_of
 
 __all__ = ["render", "tail"]
 
@@ -35,7 +35,8 @@ def _body(message: Message) -> str:
 
 
 def _properties(message: Message) -> str:
-    return json.dumps(dict(message.properties), ensure_ascii=False, default=str)
+    readable, unreadable = readable_properties(message)
+    return unreadable or json.dumps(readable, ensure_ascii=False, default=str)
 
 
 _LETTERS: dict[str, Callable[[Message], object]] = {

@@ -30,6 +30,7 @@ __all__ = [
     "Value",
     "json_value",
     "parse_properties",
+    "readable_properties",
     "restore_properties",
     "set_properties",
     "text_of",
@@ -91,7 +92,19 @@ def text_of(message: Message, name: str) -> str | None:
     try:
         return message.get_string_property(name)
     except MessageFormatException:
-        return str(message.properties[name])
+        value = readable_properties(message)[0].get(name)
+        return None if value is None else str(value)
+
+
+def readable_properties(message: Message) -> tuple[dict[str, Any], str | None]:
+    """Return the properties of a message, and the reason if they cannot be read.
+
+    The client hands out a message whose properties cannot be decoded (S160). One such message must not end a command.
+    """
+    try:
+        return dict(message.properties), None
+    except MessageFormatException as error:
+        return {}, str(error)
 
 
 def json_value(value: object) -> object:

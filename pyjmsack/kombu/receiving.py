@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from pyjmsack import InvalidDestinationException, JMSException, Message
+from pyjmsack import InvalidDestinationException, JMSException, Message, MessageFormatException
 from pyjmsack.aio import MessageConsumer
 from pyjmsack.kombu.envelope import ROUTING_KEY
 from pyjmsack.kombu.names import ExchangeKind, Pattern, checked_name, key_of
@@ -88,6 +88,7 @@ class Binding:
 
         Raises:
             InvalidDestinationException: the sender wrote a key that is too long to be one of kombu.
+            MessageFormatException: the properties of the message cannot be decoded.
         """
         key = message.properties.get(ROUTING_KEY)
         if isinstance(key, str):
@@ -131,7 +132,7 @@ class Source:
             return True
         try:
             wanted = await self.wanted(message)
-        except InvalidDestinationException as error:  # a bad message must not end the lane
+        except (InvalidDestinationException, MessageFormatException) as error:  # a bad message must not end the lane
             log.error("a message of an exchange becomes a dead letter: %s", reason(error))
             _settle(message.reject)
             return False

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyjmsack.errors import MessageFormatException
 from pyjmsack.kept import kept
 from pyjmsack.message.convert import kind_of
 from pyjmsack.types import Byte, Float, Long, Short
@@ -85,7 +84,7 @@ def properties_of(headers: Mapping[str, Any]) -> dict[str, Any]:
     """
     properties = {property_name(name): value for name, value in headers.items() if is_property(name)}
     types = headers.get(TYPES)
-    return properties if types is None else _typed(properties, types)
+    return _typed(properties, types) if isinstance(types, str) else properties
 
 
 @kept(1024)
@@ -133,10 +132,8 @@ def _types_text(kinds: tuple[tuple[str, str], ...]) -> str:
 def _typed(properties: dict[str, Any], types: str) -> dict[str, Any]:
     """Return the properties with the types that the header ``TYPES`` gives them.
 
-    A value that does not fit its type stays a string, because it was changed after it was sent.
-
-    Raises:
-        MessageFormatException: the header is malformed, so ``types_line`` did not write it.
+    A value that does not fit its type stays a string, because it was changed after it was sent. All values stay as they
+    are if ``types_line`` did not write the header: a stranger must not make the properties of a message unreadable.
     """
     for name, kind in _types_of(types):
         text = properties.get(name)
@@ -153,8 +150,15 @@ def _types_of(text: str) -> tuple[tuple[str, str], ...]:
     try:
         kinds = json.loads(text)
         return tuple((str(name), str(kind)) for name, kind in kinds.items())
-    except (ValueError, AttributeError, RecursionError) as error:
-        raise MessageFormatException(f"header {TYPES}: expected a JSON object, not {text[:50]!r}") from error
+    except (ValueError, AttributeError, RecursionError):
+        return ()
+
+
+def _int(text: str) -> int:
+    value = int(text)
+    if not -(1 << 31) <= value < 1 << 31:
+        raise ValueError(f"{text} does not fit the 32 bits of an int")
+    return value
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
@@ -162,7 +166,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "boolean": lambda text: text == "true",
     "byte": lambda text: Byte(int(text)),
     "short": lambda text: Short(int(text)),
-    "int": int,
+    "int": _int,
     "long": lambda text: Long(int(text)),
     "float": lambda text: Float(float(text)),
     "double": float,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from pyjmsack import Connection, Message, Queue
+from pyjmsack import Connection, Message, MessageFormatException, Queue
 from pyjmsack.cli.resending import first_destination
 
 __all__ = ["Choice", "cause_of", "choice_of", "dead_letter_queue", "origin_of", "place_of"]
@@ -49,9 +49,12 @@ def place_of(message: Message, queue: str) -> Queue | None:
 
 def _note(message: Message, name: str) -> str:
     """Return the text of a property that the broker adds to a dead letter, or an empty text if there is none. A value
-    of another type is ignored, because it comes from the sender.
+    of another type is ignored, because it comes from the sender. So are properties that cannot be decoded.
     """
-    value = message.properties.get(name)
+    try:
+        value = message.properties.get(name)
+    except MessageFormatException:  # nobody can read the properties
+        return ""
     return value if isinstance(value, str) and value.strip() else ""
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 pytest.importorskip("kombu", reason="the extra celery is not installed")
 
-from pyjmsack import InvalidDestinationException, Message, TextMessage, Topic
+from pyjmsack import InvalidDestinationException, Message, MessageFormatException, TextMessage, Topic
 from pyjmsack.kombu.names import ExchangeKind
 from pyjmsack.kombu.receiving import Binding, Source
 from pyjmsack.kombu.refused import is_worker, reason
@@ -45,6 +46,19 @@ def test_a_routing_key_that_is_too_long_costs_its_message_alone(key: str, taken:
     for message in by_property(key), by_topic(key):
         assert asyncio.run(source().takes(message)) is taken
         assert message.outcome == outcome
+
+
+def test_a_message_of_an_exchange_whose_properties_cannot_be_decoded_costs_itself_alone() -> None:
+    """It ended the lane, and with it the connection of the worker; the broker then delivered the message again."""
+
+    class Undecodable(Arrived):
+        @property
+        def properties(self) -> Any:
+            raise MessageFormatException("application-properties section: odd number of entries")
+
+    message = Undecodable("")
+    assert not asyncio.run(source().takes(message))
+    assert message.outcome == "rejected"
 
 
 def by_property(key: str) -> Arrived:
