@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 BODY = "JMS_pyjmsack_body"
-"""The header with the kind of a body that STOMP has no name for: ``message``, ``text``, ``null-text``."""
+"""The header with the kind of a body that STOMP has no name for: ``message``, ``text``, ``null-text``, ``bytes``."""
 TYPES = "JMS_pyjmsack_types"
 """The header with the Java types of the properties that are not strings: a JSON object with a type for each name
 (S161)."""

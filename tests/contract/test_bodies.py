@@ -56,6 +56,7 @@ MAKERS: dict[str, tuple[Make, type[Message], Any]] = {
     "plain": (lambda s: s.create_message(), Message, None),
     "text": (lambda s: s.create_text_message("é😀"), TextMessage, "é😀"),
     "bytes": (lambda s: s.create_bytes_message(b"\x00\xff"), BytesMessage, b"\x00\xff"),
+    "empty bytes": (lambda s: s.create_bytes_message(b""), BytesMessage, b""),
     "map": (lambda s: s.create_map_message(FIELDS), MapMessage, FIELDS),
     "empty map": (lambda s: s.create_map_message(), MapMessage, {}),
     "stream": (lambda s: s.create_stream_message(FIELDS.values()), StreamMessage, [*FIELDS.values()]),

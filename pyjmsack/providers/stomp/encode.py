@@ -137,10 +137,9 @@ def _body(message: Message, dialect: StompDialect) -> tuple[bytes | BodySource, 
     kind = message.wire_type
     if kind == BYTES and isinstance(message, BytesMessage):
         if isinstance(message._body, BodySource):
-            return message._body, f"content-length:{message._body.length}\n"
+            return message._body, _bytes_lines(message._body.length, dialect)
         message.reset()
-        data = message.data
-        return data, f"content-length:{len(data)}\n"
+        return message.data, _bytes_lines(len(message.data), dialect)
     if kind == STREAM and isinstance(message, StreamMessage):
         message.reset()
     if kind in portable.CONTENT_TYPES:
@@ -151,6 +150,11 @@ def _body(message: Message, dialect: StompDialect) -> tuple[bytes | BodySource, 
     if message._body is not None:
         raise MessageFormatException(f"{message!r} has a body that STOMP cannot carry: {type(message._body).__name__}")
     return b"", f"{BODY}:message\n"
+
+
+def _bytes_lines(length: int, dialect: StompDialect) -> str:
+    """Return the header lines of a body of bytes. Artemis delivers an empty one as a text without another line."""
+    return f"content-length:{length}\n" + (f"{BODY}:bytes\n" if dialect.routed and not length else "")
 
 
 def _text(text: str | None, dialect: StompDialect) -> tuple[bytes, str]:

@@ -290,6 +290,8 @@ class StompInbound:
             return MESSAGE, None
         if mark == "null-text":
             return TEXT, None
+        if mark == "bytes":
+            return BYTES, self.body
         content_type = headers.get("content-type")
         if content_type is not None and portable.is_portable(content_type):
             return portable.decode(content_type, self._text())
