@@ -18,12 +18,35 @@ __all__ = ["serving_health"]
 
 _PATIENCE: Final = 2.0
 """Seconds that a client has for its request and for reading the answer together."""
+_TURN: Final = 1.0
+"""Seconds that a probe waits while the health is computed for an earlier one."""
 _MOST: Final = 32
 """The most connections at a time. To admit one more, the server cuts the oldest."""
 _LOOK: Final = 0.2
 """Seconds between two looks at the time of the connections."""
 _BOTH: Final = 2
 """``socket.SHUT_RDWR``, which ends a read or write of the connection."""
+
+
+class _InTurn:
+    """Computes the health for one probe at a time.
+
+    A check of the service may not return for a long time. Each probe comes in a thread, and without this limit each
+    probe would leave one more thread in the check.
+    """
+
+    def __init__(self, health: Callable[[], dict[str, Any]]) -> None:
+        self._health = health
+        self._turn = threading.Lock()
+
+    def __call__(self) -> dict[str, Any]:
+        """Return the health, or ``DOWN`` if the health for an earlier probe is not ready soon."""
+        if not self._turn.acquire(timeout=_TURN):
+            return {"status": "DOWN", "error": "a check of an earlier probe has not returned"}
+        try:
+            return self._health()
+        finally:
+            self._turn.release()
 
 
 class _Server(ThreadingHTTPServer):
@@ -106,7 +129,7 @@ def serving_health(health: Callable[[], dict[str, Any]], host: str, port: int) -
         ClickException: the port cannot be opened.
     """
     try:
-        server = _Server((host, port), partial(_Handler, health))
+        server = _Server((host, port), partial(_Handler, _InTurn(health)))
     except OSError as error:
         raise click.ClickException(f"--health-port {port} on {host}: {error}") from error
     thread = threading.Thread(target=partial(server.serve_forever, _LOOK), name="pyjmsack-health", daemon=True)

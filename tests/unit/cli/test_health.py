@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import threading
 import urllib.request
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from click.testing import CliRunner
@@ -19,9 +21,9 @@ from pyjmsack.cli.health import serving_health
 UP = {"status": "UP"}
 
 
-def ask(port: int) -> int:
+def ask(port: int, what: str = "live") -> int:
     """Return the status of a probe."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/live", timeout=20) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/health/{what}", timeout=20) as answer:
         return int(answer.status)
 
 
@@ -48,6 +50,32 @@ def test_a_client_that_drips_is_cut_although_each_byte_comes_in_time(monkeypatch
                 with suppress(TimeoutError):
                     assert slow.recv(1) == b""
                     break
+        assert ask(port) == 200
+
+
+def test_a_check_that_does_not_return_holds_one_thread_whatever_the_number_of_probes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each probe left one more thread in the check, without end."""
+    monkeypatch.setattr(module, "_PATIENCE", 60.0)
+    monkeypatch.setattr(module, "_TURN", 0.01)
+    begun, over, inside = threading.Event(), threading.Event(), []
+
+    def stuck() -> dict[str, Any]:
+        inside.append(threading.get_ident())
+        begun.set()
+        over.wait(60)
+        return UP
+
+    with serving_health(stuck, "127.0.0.1", 0) as port, ExitStack() as stack:
+        stack.callback(over.set)
+        first = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        first.sendall(b"GET /health/ready HTTP/1.0\r\n\r\n")
+        assert begun.wait(60)
+        for _ in range(3):
+            with pytest.raises(HTTPError, match="503"):
+                ask(port, "ready")
+        assert len(inside) == 1
         assert ask(port) == 200
 
 
