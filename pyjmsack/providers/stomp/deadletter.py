@@ -110,7 +110,7 @@ class DeadLetters:
         subscriptions = self._subscriptions
         if inbound in subscriptions.outstanding:
             inbound.subscription.returned += 1
-            if subscriptions.stopped:
+            if subscriptions.stopped or inbound.subscription.retired:
                 subscriptions.release(inbound.subscription)
             elif self._window.is_full:
                 self._window.watch()
