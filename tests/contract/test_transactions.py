@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from polling import eventually
 
-from contract.brokers import not_on
+from contract.brokers import not_on, only_on
 from contract.harness import PATIENCE, Completed, Gate, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import (
     AckMode,
@@ -162,6 +162,26 @@ async def test_a_transaction_takes_more_messages_than_a_broker_delivers_ahead(jm
     await session.rollback()
     assert texts(await take(consumer, 500)) == bodies
     await session.commit()
+    await jms.left()
+
+
+@only_on("classic", "this broker forgets at a COMMIT what was acknowledged in other transactions")
+@only_on("stomp", "its sessions share one connection of the broker")
+async def test_a_commit_spoils_no_large_transaction_of_another_session(jms: Jms) -> None:
+    """S80, S89: its ACKs are sent before its end. The ACKs after the rollback ended the connection."""
+    bodies = [str(number) for number in range(120)]
+    await jms.send(*bodies)
+    connection = await jms.connection()
+    receiving, sending = [await connection.create_session(TRANSACTED) for _ in range(2)]
+    consumer, producer = await receiving.create_consumer(jms.queue), await sending.create_producer(jms.queue)
+    await take(consumer, 110)
+    await producer.send("x")
+    await sending.commit()
+    await receiving.rollback()
+    messages = await take(consumer, 121)
+    assert texts(messages) == [*bodies, "x"]
+    assert counts(messages[:110]) == [2] * 110
+    await receiving.commit()
     await jms.left()
 
 
