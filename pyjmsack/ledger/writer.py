@@ -110,11 +110,13 @@ class _Table:
 
     def _append_to_next(self, data: bytes) -> None:
         with self._lock:
-            try:
-                self._append(data)  # another thread may have opened the next part
-            except ValueError:
-                if self._next_part(len(data)):
+            while True:  # another thread may have opened the next part, or may fill it before this line is in it
+                try:
                     self._append(data)
+                    return
+                except ValueError:
+                    if not self._next_part(len(data)):
+                        return
 
     def stop(self) -> None:
         """Take no more lines. Any thread may call this."""

@@ -101,6 +101,27 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
+def test_a_part_that_another_thread_fills_at_once_is_followed_by_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line may be as long as a part. The call that wrote it raised, for example a send."""
+    monkeypatch.setitem(writer._PART_BYTES, "sends", 10)
+    ledger = Ledger(tmp_path)
+    table = ledger._tables["sends"]
+    first = table._next_part
+
+    def raced(room: int) -> bool:
+        monkeypatch.setattr(table, "_next_part", first)
+        opened = first(room)
+        table._append(line(2).encode())
+        return opened
+
+    monkeypatch.setattr(table, "_next_part", raced)
+    ledger.send(line(1))
+    ledger.close()
+    assert numbers(tmp_path) == [1, 2]
+
+
 def test_a_killed_process_leaves_every_line_that_it_wrote(tmp_path: Path) -> None:
     template = line(0).replace(",0,", ",NUMBER,")
     done = subprocess.run([sys.executable, "-c", KILLED, tmp_path, "5000", template], check=False)
