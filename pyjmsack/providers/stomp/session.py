@@ -8,10 +8,11 @@ none is lost (S88).
 ActiveMQ Classic applies an ACK with a ``transaction`` at the COMMIT. But a COMMIT of any session of the connection
 makes the broker forget the messages that other sessions have acknowledged in their transactions. If such a session
 rolls back and acknowledges a message again, the broker ends the connection. So the ACKs leave together with the COMMIT,
-and nothing comes in between. A large transaction sends its ACKs earlier, a hundred at a time, because the broker delivers
-only a few hundred messages of a queue ahead of their ACKs. If a COMMIT came after such ACKs and the transaction is then rolled
-back, the client ends the subscription and opens another one, by which the broker delivers the messages again. It does
-the same if the broker refuses the COMMIT, because the broker has forgotten the messages then too.
+and nothing comes in between. A large transaction sends its ACKs earlier, a hundred at a time, because the broker
+delivers only a few hundred messages of a queue ahead of their ACKs. If a COMMIT came after such ACKs and the
+transaction is then rolled back, the client ends the subscription and opens another one, by which the broker delivers
+the messages again. It does the same if the broker refuses the COMMIT, because the broker has forgotten the messages
+then too.
 """
 
 from __future__ import annotations
