@@ -47,7 +47,8 @@ class JsonConverter:
 
     ``str``, ``bytes`` and messages are sent as they are. Dataclasses, pydantic models (where pydantic is installed; by
     their aliases), mappings, lists, numbers and ``None`` become JSON. JSON is read from text messages and, in UTF-8,
-    from bytes messages.
+    from bytes messages. If the property names ``java.lang.String``, the text of a message is read as JSON, because
+    Jackson writes a ``String`` in quotes. Other names that begin with ``java.`` say nothing here.
 
     >>> JsonConverter("_type", {"com.example.Order": Order})  # doctest: +SKIP
 
@@ -126,6 +127,8 @@ class JsonConverter:
             MessageFormatException: the body is no JSON or does not fit ``wanted``, or the property names an unknown
                 type.
         """
+        if isinstance(message, TextMessage) and wanted in (str, Any, object) and self._is_text_of_java(message):
+            return self._json(message)
         if wanted is str and isinstance(message, TextMessage):
             return message.text
         if wanted is bytes and isinstance(message, BytesMessage):
@@ -155,12 +158,17 @@ class JsonConverter:
                 return message.text
         return message.body
 
+    def _is_text_of_java(self, message: Message) -> bool:
+        """Whether Jackson wrote a ``String``, which is a text of JSON in quotes."""
+        of_type = self.type_property is not None and message.properties.get(self.type_property)
+        return of_type == "java.lang.String" and "java.lang.String" not in self.types
+
     def _named(self, message: Message) -> type | None:
         if self.type_property is None:
             return None
         name = message.properties.get(self.type_property)
-        if name is None:
-            return None
+        if name is None or (isinstance(name, str) and name not in self.types and name.startswith("java.")):
+            return None  # Jackson names the classes of Java itself too, such as java.util.HashMap: JSON says enough
         if not isinstance(name, str) or name not in self.types:
             known = ", ".join(self.types) or "none"
             raise MessageFormatException(f"the type {name!r} of a message is unknown; expected one of: {known}")

@@ -30,6 +30,7 @@ from pyjmsack.migrate import (
     as_python,
     as_toml,
     destination_of,
+    open_text,
 )
 from pyjmsack.migrate import migrate as migrated
 
@@ -116,6 +117,9 @@ def migrate(
     checks = {factory.name: _connected(factory) for factory in findings.factories if factory.url} if check else {}
     if emit:
         click.echo(_EMITTERS[emit](findings), nl=False)
+        for row in findings.rows:
+            if row.verdict.open:
+                click.echo(visible(f"left: {open_text(row)}"), err=True)
         _complain(findings)
     elif as_json:
         click.echo(visible_json(json.dumps(_document(findings, checks), ensure_ascii=False)))

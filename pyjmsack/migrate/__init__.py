@@ -21,6 +21,7 @@ from pyjmsack.migrate.model import (
     Unreadable,
     Verdict,
 )
+from pyjmsack.migrate.remarks import open_text
 from pyjmsack.migrate.serving import destination_of
 
 __all__ = [
@@ -41,4 +42,5 @@ __all__ = [
     "as_toml",
     "destination_of",
     "migrate",
+    "open_text",
 ]

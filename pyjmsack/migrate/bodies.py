@@ -22,6 +22,7 @@ OURS: Final = (
     "Answer",
     "App",
     "BytesMessage",
+    "DeliveryMode",
     "Header",
     "JsonConverter",
     "MapMessage",
@@ -45,9 +46,11 @@ def used_classes(findings: Findings) -> dict[str, list[tuple[str, str]] | None]:
     A class comes after the classes of its fields.
     """
     wanted = [*findings.types.values()]
-    for listener in findings.listeners:
+    for listener in (*findings.listeners, *findings.nameless):
         wanted += [*(annotation for _, annotation in listener.parameters), listener.answers]
     wanted += findings.sent
+    for function in findings.functions:
+        wanted += [*(annotation for _, annotation in function.parameters), function.answers] if function.sends else []
     found: dict[str, list[tuple[str, str]] | None] = {}
     seen: set[str] = set()
     waiting = [name for text in reversed(wanted) for name in reversed(classes_in(text))]

@@ -14,10 +14,12 @@ from pyjmsack.migrate.boot_keys import BOOT_KEYS, PREFIXES, BootKey, squashed
 from pyjmsack.migrate.destinations import translate_destination
 from pyjmsack.migrate.factory import Setting, add_factory
 from pyjmsack.migrate.java_bean_rows import Container
+from pyjmsack.migrate.java_templates import Template, template_of_boot
 from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
 from pyjmsack.migrate.modes import mode_of
 from pyjmsack.migrate.properties_file import Entry
 from pyjmsack.migrate.values import Missing, is_secret, milliseconds, resolve, seconds, shown
+from pyjmsack.types import AckMode
 
 __all__ = ["ListenerDefaults", "is_boot_key", "read_boot"]
 
@@ -35,9 +37,14 @@ _SQUASHED_PREFIXES: Final = tuple(squashed(prefix) for prefix in PREFIXES)
 
 @dataclass(slots=True)
 class ListenerDefaults:
-    """The settings that apply to all listeners."""
+    """The settings that apply to all listeners, and to all sends of Spring Boot's ``JmsTemplate``."""
 
     settings: dict[str, str] = field(default_factory=dict)
+    sends: dict[str, str] = field(default_factory=dict)
+
+    def template(self) -> Template:
+        """Return the settings of the ``JmsTemplate`` that Spring Boot makes."""
+        return template_of_boot(self.sends)
 
     def container(self) -> Container:
         """Return the settings of a listener that names no container factory."""
@@ -72,7 +79,7 @@ def read_boot(
     mine = {squashed(entry.key): entry for entry in entries}
     merged = {**(base or {}), **mine}
     known = {entry.key: entry.value for entry in merged.values()} | dict(settings.variables)
-    reader = _Reader(findings, settings, file, known)
+    reader = _Reader(findings, settings, file, known, next(iter(mine.values())).profile)
     for entry in mine.values():
         if is_boot_key(entry.key):
             reader.read(entry)
@@ -88,6 +95,7 @@ class _Reader:
     settings: Settings
     file: str
     known: Mapping[str, str]
+    profile: str
     listeners: ListenerDefaults = field(default_factory=ListenerDefaults)
 
     def read(self, entry: Entry) -> None:
@@ -107,14 +115,38 @@ class _Reader:
         elif row.role == "mode":
             self.findings.add(place, entry.key, shown(entry.key, value), *_broker_mode(value))
         elif row.role in ("listener", "template"):
-            says = (_listener if row.role == "listener" else _template)(row, value)
-            if row.role == "listener" and row.name.startswith("spring.jms."):
-                self.listeners.settings[row.target] = value
-            if row.target == "destination":
-                broker = self.settings.broker
-                translate_destination(self.findings, place, entry.key, value, topic=False, broker=broker)
-            else:
-                self.findings.add(place, entry.key, shown(entry.key, value), *says)
+            self._setting_of_jms(row, entry, value)
+
+    def _setting_of_jms(self, row: BootKey, entry: Entry, value: str) -> None:
+        """Add the row of a key for listeners or sends, and keep its value for the generated code."""
+        place = Place(self.file, entry.line)
+        verdict, python, why = (_listener if row.role == "listener" else _template)(row, value)
+        ours = row.name.startswith("spring.jms.")
+        if ours and row.role == "listener":
+            self.listeners.settings[row.target] = value
+        if ours and (row.role == "template" or row.target == "topic"):
+            self.listeners.sends[row.target] = _boolean(value) or "" if row.target in ("topic", "qos") else value
+        if ours and row.target in _QOS and self._is("spring.jms.template.qos-enabled", "false"):
+            verdict, python = Verdict.IGNORED, ""
+            why = "Java ignores it, because spring.jms.template.qos-enabled is false: leave it out of the sends"
+        if ours and row.target == "acknowledge" and not self._is("spring.jms.listener.session.transacted", "false"):
+            verdict, python, why = Verdict.CHANGED, 'app.listener(..., mode="transacted")', _STILL_TRANSACTED
+        if self.profile:
+            verdict = Verdict.BY_HAND
+            why = f"of the profile {shown('name', self.profile)}: the code has the settings that are in no profile"
+        if row.target == "destination" and not self.profile:
+            broker = self.settings.broker
+            translate_destination(self.findings, place, entry.key, value, topic=False, broker=broker)
+        else:
+            self.findings.add(place, entry.key, shown(entry.key, value), verdict, python, why)
+
+    def _is(self, key: str, value: str) -> bool:
+        """Whether a boolean key has this value."""
+        given = next((text for name, text in self.known.items() if squashed(name) == squashed(key)), None)
+        try:
+            return given is not None and _boolean(resolve(given, self.known)) == value
+        except Missing:
+            return False
 
     def _resolved(self, entry: Entry) -> str | None:
         """Return a value with its placeholders replaced. If a placeholder has no value, add a row that says so."""
@@ -234,10 +266,11 @@ def _listener(row: BootKey, value: str) -> tuple[Verdict, str, str]:
         mode = mode_of(value)
         if mode is None:
             return Verdict.BY_HAND, "", "expected AUTO, CLIENT or DUPS_OK"
-        return Verdict.CHANGED, f"AckMode.{mode.mode.name}", mode.why
+        of_app = 'mode="no-ack"' if mode.mode is AckMode.NO_ACKNOWLEDGE else 'mode="individual"'
+        return Verdict.CHANGED, f"AckMode.{mode.mode.name}, or app.listener(..., {of_app})", mode.why
     if row.target == "transacted":
         transacted = value.lower() in _TRUE
-        python = "AckMode.SESSION_TRANSACTED" if transacted else "AckMode.AUTO_ACKNOWLEDGE"
+        python = 'app.listener(..., mode="transacted")' if transacted else 'app.listener(..., mode="individual")'
         return Verdict.CHANGED, python, _session(transacted)
     return Verdict.CHANGED, _ARGUMENTS[row.target](value), _WHYS.get(row.target, "")
 
@@ -248,6 +281,13 @@ def _session(transacted: bool) -> str:
 
 
 def _template(row: BootKey, value: str) -> tuple[Verdict, str, str]:
+    if row.target == "qos":
+        why = (
+            "arguments of app.sender.send always count"
+            if value.lower() in _TRUE
+            else "see the rows of what it is about"
+        )
+        return Verdict.IGNORED, "", why
     if row.unit == "s":
         try:
             number = seconds(value)
@@ -269,7 +309,11 @@ def _template(row: BootKey, value: str) -> tuple[Verdict, str, str]:
 
 
 _ARGUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
-    "topic": lambda value: "create_topic(name)" if value.lower() in _TRUE else "create_queue(name)",
+    "topic": lambda value: (
+        "app.listener(..., topic=True), app.sender.send(..., topic=True)"
+        if value.lower() in _TRUE
+        else "app.listener(...), app.sender.send(...)"
+    ),
     "durable": lambda value: (
         "create_durable_consumer(topic, name)" if value.lower() in _TRUE else "create_consumer(topic)"
     ),
@@ -282,6 +326,11 @@ _ARGUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
     "least": lambda value: f"{value} sessions with a consumer each",
     "most": lambda value: f"at most {value} sessions with a consumer each",
 }
+_QOS: Final = ("time_to_live", "priority", "delivery_mode")
+_STILL_TRANSACTED: Final = (
+    "Spring Boot makes the sessions transacted too, unless spring.jms.listener.session.transacted is false, and a"
+    " transacted session has no other mode"
+)
 _WHYS: Final = {
     "least": "Spring's container opens that many at once",
     "most": ADDS_CONSUMERS,

@@ -129,7 +129,7 @@ def _boot() -> Iterator[BootKey]:
     yield BootKey(f"{jms}.template.receive-timeout", "template", "timeout", "s")
     yield BootKey(f"{jms}.template.session.acknowledge-mode", "template", "acknowledge")
     yield BootKey(f"{jms}.template.session.transacted", "template", "transacted")
-    yield from _ignored(f"{jms}.template", "qos-enabled", _QOS)
+    yield BootKey(f"{jms}.template.qos-enabled", "template", "qos")
     yield from _ignored(f"{jms}.template", "observation-enabled", "it is for the measurements of Spring")
 
 

@@ -13,6 +13,7 @@ from pyjmsack.migrate.boot import ListenerDefaults, is_boot_key, read_boot
 from pyjmsack.migrate.boot_keys import squashed
 from pyjmsack.migrate.broker_xml import Port, broker_of, ports_of, read_broker
 from pyjmsack.migrate.factory import add_factory
+from pyjmsack.migrate.jackson import read_jackson
 from pyjmsack.migrate.java_source import read_sources
 from pyjmsack.migrate.java_url import parse_java_url
 from pyjmsack.migrate.jndi import is_jndi, read_jndi
@@ -88,7 +89,10 @@ class _Migration:
         self._boot({file: entries for file, entries in properties.items() if not is_jndi(entries)})
         for file, root in xmls.items():
             self._xml(file, root)
-        read_sources(self.findings, self.settings, codes, self.others, self.known, self.boot.container())
+        container, template = self.boot.container(), self.boot.template()
+        read_sources(self.findings, self.settings, codes, self.others, self.known, container, template)
+        for file, entries in properties.items():
+            read_jackson(self.findings, file, entries)
         say_client_ids(self.findings)
         say_queues(self.findings)
         say_users(self.findings)
@@ -213,6 +217,7 @@ class _Migration:
                 found = read_boot(self.findings, self.settings, file, of_profile, base if profile else None)
                 if not profile:
                     self.boot.settings.update(found.settings)
+                    self.boot.sends.update(found.sends)
 
     def _xml(self, file: str, root: Element) -> None:
         if broker_of(root):

@@ -101,6 +101,11 @@ def as_toml(findings: Findings) -> str:
             lines.append(f"selector = {_quoted(listener.selector)}")
         if listener.subscription:
             lines.append(f"subscription = {_quoted(listener.subscription)}")
+            lines += [f"{flag} = {str(getattr(listener, flag)).lower()}" for flag in ("durable", "shared")]
+        if listener.client_id:
+            lines.append(f"client_id = {_quoted(listener.client_id)}")
+        elif needs_client_id(listener, findings.factories):
+            lines.append(f'client_id = "env:{CLIENT_ID}"')
         lines.append("")
     return "\n".join(lines)
 

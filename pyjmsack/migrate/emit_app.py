@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Iterator, Mapping
-from textwrap import wrap
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pyjmsack.migrate.bodies import KNOWN, OURS, STANDARD, used_classes
 from pyjmsack.migrate.emit import comment, identifier, login, named
 from pyjmsack.migrate.java_classes import ENUM
 from pyjmsack.migrate.java_parameters import snake
-from pyjmsack.migrate.model import Factory, Findings, Listener, Schedule
+from pyjmsack.migrate.model import Factory, Findings, Function, Listener, Schedule
+from pyjmsack.migrate.remarks import Remarks, remark
 from pyjmsack.migrate.serving import CLIENT_ID, needs_client_id, other_queue
 from pyjmsack.types import AckMode
 
@@ -31,34 +31,56 @@ one second."""
 
 
 def as_app(findings: Findings) -> str:
-    """Return a module with an ``App`` for each connection factory that a listener uses, and a function for each
-    listener and each schedule.
+    """Return a module with an ``App`` for each connection factory that is used, and a function for each listener, for
+    each schedule, and for each method that sends. What the user has to do stands as a comment at its place.
 
     Args:
         findings: what :func:`pyjmsack.migrate.migrate` returned.
     """
     classes = used_classes(findings)
     apps = _apps(findings)
-    taken = {"logging", "os", "field", "converter", *KNOWN, *classes, *(app for app, _, _ in apps)}
+    taken = {"logging", "os", "json", "field", "converter", *KNOWN, *classes, *(app for app, _, _ in apps)}
+    remarks = Remarks(findings, {factory.name: app for app, factory, _ in apps if factory is not None}, apps[0][0])
     camel = findings.camel_case
-    body: list[str] = [text for name, fields in classes.items() for text in _class(name, fields, camel)]
+    body: list[str] = []
+    for name, fields in classes.items():
+        body += _class(name, fields, camel, remarks.of_class(name))
     converter = _converter(findings, classes)
     body += [converter] if converter else []
-    for name, factory, _ in apps:
-        body.append(_app(name, factory, bool(converter)))
+    others = [
+        factory for factory in findings.factories if factory.name not in {each.name for _, each, _ in apps if each}
+    ]
+    for number, (name, factory, _) in enumerate(apps):
+        body.append(_app(name, factory, bool(converter), [] if number else others))
+    body += _functions(findings, apps, remarks, taken)
+    body.append(_main([name for name, _, _ in apps]))
+    left = remarks.others()  # what has no place of its own
+    text = "\n\n".join([*([left] if left else []), *body])
+    return f'"""Made by `pyjmsack migrate`. Secrets come from the environment."""\n\n{_imports(text)}\n\n{text}'
+
+
+def _functions(
+    findings: Findings, apps: list[tuple[str, Factory | None, list[Listener]]], remarks: Remarks, taken: set[str]
+) -> Iterator[str]:
+    """Yield the functions: error handlers, listeners, schedules, and methods that send."""
     handlers: dict[str, str] = {}
-    for bean in dict.fromkeys(listener.on_error for listener in findings.listeners if listener.on_error):
+    for bean in dict.fromkeys(each.on_error for each in (*findings.listeners, *findings.nameless) if each.on_error):
         handlers[bean] = identifier(f"on_error_of_{snake(bean)}", taken)
         taken.add(handlers[bean])
-        body.append(_error_handler(handlers[bean], bean))
+        yield _error_handler(handlers[bean], bean, remarks.of_key(f"{bean}.errorHandler"))
     for name, factory, listeners in apps:
         for listener in listeners:
-            body.append(_listener(name, factory, listener, handlers, taken))
+            code = remarks.of_function(remarks.function(listener.place))
+            yield _listener(name, factory, listener, handlers, taken, code)
+    for listener in findings.nameless:  # the name of the destination is not known
+        name, factory, _ = next((app for app in apps if app[1] and app[1].name == listener.factory), apps[0])
+        code = remarks.of_function(remarks.function(listener.place))
+        text = _listener(name, factory, listener, handlers, taken, code)
+        yield "".join(f"# {line}\n" for line in text.splitlines())
     for schedule in findings.schedules:
-        body.append(_schedule(apps[0][0], schedule, taken))
-    body.append(_main([name for name, _, _ in apps]))
-    text = "\n\n".join(body)
-    return f'"""Made by `pyjmsack migrate`. Secrets come from the environment."""\n\n{_imports(text)}\n\n{text}'
+        yield _schedule(apps[0][0], schedule, taken, remarks.of_function(remarks.function(schedule.place)))
+    for function in remarks.left_functions():
+        yield _function(function, taken, remarks.of_function(function))
 
 
 def _apps(findings: Findings) -> list[tuple[str, Factory | None, list[Listener]]]:
@@ -69,6 +91,8 @@ def _apps(findings: Findings) -> list[tuple[str, Factory | None, list[Listener]]
     grouped: dict[str, list[Listener]] = {}
     for listener in findings.listeners:
         grouped.setdefault(by_name.get(listener.factory, first), []).append(listener)
+    for send in (send for function in findings.functions for send in function.sends):
+        grouped.setdefault(by_name.get(send.factory, next(iter(grouped), first)), [])
     if not grouped:
         grouped[first] = []
     names: dict[str, str] = {}
@@ -88,15 +112,16 @@ def _converter(findings: Findings, classes: Mapping[str, object]) -> str:
     return f"converter = JsonConverter({', '.join(arguments)})\n" if arguments else ""
 
 
-def _class(name: str, fields: list[tuple[str, str]] | None, camel_case: bool) -> Iterator[str]:
+def _class(name: str, fields: list[tuple[str, str]] | None, camel_case: bool, remarks: str) -> Iterator[str]:
     if fields and all(text.startswith(ENUM) for _, text in fields):
-        yield f"class {name}(Enum):\n" + "".join(f"    {field} {text}\n" for field, text in fields)
+        yield f"{remarks}class {name}(Enum):\n" + "".join(f"    {field} {text}\n" for field, text in fields)
     elif fields is None:
-        yield f'@dataclass\nclass {name}:\n    """A class of Java: write its fields here, named as in JSON."""\n'
+        told = '"""A class of Java: write its fields here, named as in JSON."""'
+        yield f"{remarks}@dataclass\nclass {name}:\n    {told}\n"
     else:
         listed = "".join(_field(field, annotation, camel_case) for field, annotation in fields)
         empty = all(keyword.iskeyword(field) for field, _ in fields) and not (camel_case and fields)
-        yield f"@dataclass\nclass {name}:\n{listed}{'    pass' + chr(10) if empty else ''}"
+        yield f"{remarks}@dataclass\nclass {name}:\n{listed}{'    pass' + chr(10) if empty else ''}"
 
 
 def _field(name: str, annotation: str, camel_case: bool) -> str:
@@ -107,7 +132,7 @@ def _field(name: str, annotation: str, camel_case: bool) -> str:
     return f"    {name}: {annotation}\n"
 
 
-def _app(name: str, factory: Factory | None, typed: bool) -> str:
+def _app(name: str, factory: Factory | None, typed: bool, others: Iterable[Factory]) -> str:
     if factory is None:
         arguments = ['os.environ["PYJMSACK_URL"]']
     else:
@@ -115,6 +140,9 @@ def _app(name: str, factory: Factory | None, typed: bool) -> str:
     if typed:
         arguments.append("converter=converter")
     place = f"# {comment(str(factory.place))}\n" if factory is not None else ""
+    for other in others:  # of a profile, or of a factory that nothing here uses
+        url = comment(_without_client_id(other.url)) or "no URL: see the comment about it"
+        place += f"# {comment(str(other.place))}: not used here, {comment(other.name)}: {url}\n"
     return f"{place}{name} = App(\n{''.join(f'    {each},{chr(10)}' for each in arguments)})\n"
 
 
@@ -124,8 +152,9 @@ def _without_client_id(url: str) -> str:
 
 
 def _listener(
-    app: str, factory: Factory | None, listener: Listener, handlers: Mapping[str, str], taken: set[str]
-) -> str:
+    app: str, factory: Factory | None, listener: Listener, handlers: Mapping[str, str], taken: set[str],
+    code: tuple[str, str],
+) -> str:  # fmt: skip
     arguments = [repr(listener.destination)]
     if listener.label:
         arguments.append(f"name={listener.label!r}")
@@ -147,38 +176,50 @@ def _listener(
         arguments.append("autostart=False")
     name = identifier(snake(listener.function) if listener.function else f"on_{listener.destination}", taken)
     taken.add(name)
-    parameters = ", ".join(f"{each}: {annotation}" for each, annotation in _unique(listener.parameters))
     head = f"@{app}.listener({', '.join(arguments)})"
     if len(head) > 110:
         head = f"@{app}.listener(\n{''.join(f'    {each},{chr(10)}' for each in arguments)})"
     other = other_queue(listener, factory)
-    head = f"{_remark(other)}{head}" if other else head
+    told = remark(f"{listener.place}: {other}") if other else ""
+    remarks, body = code
     return (
-        f"{head}\ndef {name}({parameters or 'message: Message'}) -> {listener.answers or 'None'}:\n"
-        f'    """{comment(str(listener.place))}"""\n    raise NotImplementedError("your code")\n'
+        f"{told}{head}\n"
+        f"{_def(name, listener.parameters or [('message', 'Message')], listener.answers)}\n"
+        f'    """{comment(str(listener.place))}"""\n{remarks}{body}'
     )
 
 
-def _remark(text: str) -> str:
-    """Return a text as lines of a comment."""
-    plain = "".join(character if character.isprintable() else "?" for character in text)
-    return "".join(f"# {line}\n" for line in wrap(plain, 108, break_on_hyphens=False))
-
-
-def _error_handler(name: str, bean: str) -> str:
+def _error_handler(name: str, bean: str, remarks: str) -> str:
     return (
         f'def {name}(error: BaseException, message: Message) -> None:\n    """The ErrorHandler of {comment(bean)}."""\n'
+        f"{remarks}"
         '    logging.error("%s failed: %s", message.message_id, error)  # your code\n'
     )
 
 
-def _schedule(app: str, schedule: Schedule, taken: set[str]) -> str:
+def _schedule(app: str, schedule: Schedule, taken: set[str], code: tuple[str, str]) -> str:
     name = identifier(snake(schedule.function), taken)
     taken.add(name)
-    return (
-        f'@{schedule.python(app)}\ndef {name}() -> None:\n    """{comment(str(schedule.place))}"""\n'
-        '    raise NotImplementedError("your code")\n'
-    )
+    return f'@{schedule.python(app)}\ndef {name}() -> None:\n    """{comment(str(schedule.place))}"""\n{"".join(code)}'
+
+
+def _function(function: Function, taken: set[str], code: tuple[str, str]) -> str:
+    """Return a method that sends, and is neither a listener nor a schedule."""
+    name = identifier(snake(function.name), taken)
+    taken.add(name)
+    head = _def(name, function.parameters, function.answers)
+    annotations = "".join(f", @{each}" for each in function.annotations)
+    told = comment(f"{function.place}{annotations}")
+    return f'{head}\n    """{told}"""\n{"".join(code)}'
+
+
+def _def(name: str, parameters: list[tuple[str, str]], answers: str) -> str:
+    """Return the head of a function, in several lines if it is long."""
+    given = [f"{each}: {annotation}" for each, annotation in _unique(parameters)]
+    head = f"def {name}({', '.join(given)}) -> {answers or 'None'}:"
+    if len(head) <= 110 or not given:
+        return head
+    return f"def {name}(\n{''.join(f'    {each},{chr(10)}' for each in given)}) -> {answers or 'None'}:"
 
 
 def _subscription(factory: Factory | None, listener: Listener) -> Iterator[str]:
@@ -216,7 +257,8 @@ def _main(apps: list[str]) -> str:
 def _imports(text: str) -> str:
     used = {*_WORD.findall(text)}
     lines = ["from __future__ import annotations", "", "import logging"]
-    lines += ["import os"] if "os" in used else []
+    lines.insert(2, "import json") if "json.dumps(" in text else None
+    lines += ["import os"] if "os.environ[" in text else []
     for module, names in STANDARD:
         here = [name for name in names if name in used]
         here += ["field"] if module == "dataclasses" and "field(default_factory=" in text else []

@@ -9,7 +9,7 @@ from pyjmsack.migrate.bean_keys import Said
 from pyjmsack.migrate.model import Verdict
 from pyjmsack.migrate.values import seconds
 
-__all__ = ["BOOLEANS", "CODE", "LITERALS", "QOS", "delivery_mode"]
+__all__ = ["ANSWER", "BOOLEANS", "CODE", "LITERALS", "at_most", "delivery_mode"]
 
 _CHANGED: Final = Verdict.CHANGED
 _HAND: Final = Verdict.BY_HAND
@@ -21,10 +21,19 @@ def delivery_mode(value: str) -> str:
     return f"DeliveryMode.{names.get(value, value)}"
 
 
-_SEND: Final = "an argument of each send; all four count without a switch"
+def at_most(value: str) -> str:
+    """Return the concurrency of a default container of Spring, for which a single number is the upper limit."""
+    return f"1-{value}" if value.isdecimal() and int(value) > 1 else value
+
+
+_SEND: Final = "an argument of each send"
 LITERALS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[str], str], str]]]] = {
     "container": {
-        "concurrency": ("app.listener(..., concurrency={})", repr, "the same text"),
+        "concurrency": (
+            "app.listener(..., concurrency={})",
+            lambda value: repr(at_most(value)),
+            "the same text; a single number is the most workers, and one is the least",
+        ),
         "concurrentConsumers": ("app.listener(..., concurrency={})", str, "a number of workers that stays"),
         "clientId": ("app.listener(..., client_id={})", repr, "the connection of the listener has this client id"),
     },
@@ -119,7 +128,7 @@ CODE: Final[Mapping[str, Mapping[str, Said]]] = {
 }
 """The verdict for each setter whose value is code or does not matter, by the kind of the bean."""
 
-QOS: Final[Said] = (
+ANSWER: Final[Said] = (
     _HAND,
     "return Answer(body, delivery_mode=..., priority=..., time_to_live=...)",
     "the listener says it with each answer",

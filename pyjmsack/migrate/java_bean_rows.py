@@ -10,8 +10,9 @@ from typing import Final
 from pyjmsack.migrate.bean_keys import CONTAINER, POOL, TEMPLATE, WRAPPERS, Said
 from pyjmsack.migrate.destinations import translate_destination
 from pyjmsack.migrate.factory import Setting, add_factory
-from pyjmsack.migrate.java_bean_keys import BOOLEANS, CODE, LITERALS, QOS, delivery_mode
+from pyjmsack.migrate.java_bean_keys import ANSWER, BOOLEANS, CODE, LITERALS, at_most, delivery_mode
 from pyjmsack.migrate.java_beans import Argument, Bean, Made, Property, by_name
+from pyjmsack.migrate.java_templates import QOS, Template, has_qos, template_of_bean
 from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
 from pyjmsack.migrate.modes import mode_of
 from pyjmsack.migrate.values import HIDDEN, is_secret, seconds, shown
@@ -24,6 +25,7 @@ _QPID: Final = ("JmsConnectionFactory",)
 _URL: Final = re.compile(r"\w+:|\(")
 _NAMES: Final = ("defaultDestinationName",)
 _FOLLOWED: Final = 20
+_OF_SENDS: Final = "arguments of each send"
 _TABLES: Final = {"container": CONTAINER, "template": TEMPLATE}
 
 
@@ -32,6 +34,8 @@ class Container:
     """The settings of a container factory, which apply to each listener that names it. ``None`` = not set."""
 
     by_boot: bool = True
+    simple: bool = False
+    """Whether a single number of workers is not only their upper limit."""
     concurrency: str | None = None
     transacted: str | None = None
     acknowledge: str | None = None
@@ -97,14 +101,53 @@ class BeanRows:
         bean = self._by_name.get(name)
         if bean is None or bean.made.kind != "container":
             return None
-        made, found = bean.made, Container(bean.made.by_boot)
+        made, found = bean.made, Container(bean.made.by_boot, bean.made.class_name.startswith("Simple"))
         for setting, names in _SETTINGS.items():
             value = next((value for one in names if (value := made.text(one)) is not None), None)
+            if names[0] == "concurrency" and value == made.text("concurrency") and not found.simple:
+                value = value and at_most(value)
             setattr(found, setting, value)
             found.unknown += [one for one in names if made.unsure(one)]
         found.factory = self._connection_factory(bean)
         found.on_error = bean.names[0] if made.one("errorHandler") is not None else ""
         return found
+
+    def template(self, name: str) -> Template | None:
+        """Return the settings of the ``JmsTemplate`` that a field or parameter with this name gets.
+
+        ``None`` if the sources have no such bean, so that the one of Spring Boot is meant.
+        """
+        found = [bean for bean in self._beans if bean.made.kind == "template"]
+        if not found:
+            return None
+        bean = self._by_name.get(name)
+        if bean not in found:
+            bean = next((one for one in found if one.primary), found[0] if len(found) == 1 else None)
+        if bean is None:
+            names = ", ".join(bean.names[0] for bean in found)
+            return Template(open=[f"the template is one of {names}: write its settings"])
+        made = bean.made
+        given = next((one.made for one in made.arguments if one.made is not None and one.made.kind == "template"), None)
+        template = template_of_bean(given or made)
+        default = made.one("defaultDestination")
+        if default is not None and (named := self.destination(default.only.source.partition(" ")[0])) is not None:
+            template.destination = f"{'topic' if named[1] else 'queue'}://{named[0]}"
+            template.open = [why for why in template.open if "default destination" not in why]
+        template.factory = self._connection_factory(bean)
+        return template
+
+    @property
+    def converts(self) -> bool:
+        """Whether a converter of messages is a bean of these sources, which Spring Boot gives to its template."""
+        return any(bean.made.class_name in _CONVERTERS for bean in self._beans)
+
+    def destination(self, name: str) -> tuple[str, bool] | None:
+        """Return the name of a queue or topic that is a bean, and whether it is a topic; ``None`` for no such bean."""
+        bean = self._by_name.get(name)
+        if bean is None or bean.made.kind not in ("queue", "topic") or not bean.made.arguments:
+            return None
+        text = bean.made.arguments[0].value
+        return (text, bean.made.kind == "topic") if text is not None else None
 
     # connection factories
 
@@ -119,6 +162,8 @@ class BeanRows:
         """Return the name of the connection factory that a container factory uses, directly or by way of pools."""
         given = bean.made.one("connectionFactory")
         argument = given.only if given is not None else None
+        if argument is None and bean.made.kind == "template":
+            argument = next(iter(bean.made.arguments), Argument(""))
         if argument is None and bean.made.by_boot:
             argument = Argument("")
         for _ in range(_FOLLOWED):
@@ -236,7 +281,7 @@ class BeanRows:
             self._findings.add(place, name, made.class_name, _HAND, "", why)
         for one in made.properties:
             if one.name not in WRAPPERS:
-                self._property(bean, kind, one, f"{name}.{one.name}")
+                self._property(bean, made, kind, one, f"{name}.{one.name}")
 
     def _destination(self, bean: Bean, made: Made, name: str) -> None:
         place, given = Place(bean.file, made.line), made.arguments[0] if made.arguments else Argument("")
@@ -262,14 +307,20 @@ class BeanRows:
         if key is not None and not self._findings.type_property:
             self._findings.type_property, self._findings.types = key, dict(entries)
 
-    def _property(self, bean: Bean, kind: str, one: Property, key: str) -> None:
+    def _property(self, bean: Bean, made: Made, kind: str, one: Property, key: str) -> None:
         place, value = self._covered(bean, one.line), one.only.value
         code = CODE.get(kind, {}).get(one.name)
         if kind == "converter" and one.name in ("typeIdPropertyName", "typeIdMappings"):
             if value is None and one.only.made is None:
                 self._no_literal(bean, one, key)
             return
-        if one.name in ("replyQosSettings", "qosSettings"):
+        if kind == "template" and one.name in QOS and not has_qos(made):
+            why = "Java ignores it without setExplicitQosEnabled(true): leave it out of the send"
+            self._findings.add(place, key, _shown(one), Verdict.IGNORED, "", why)
+        elif one.name == "qosSettings" and kind == "template":
+            why = f"{_OF_SENDS}; setQosSettings switches them on"
+            self._findings.add(place, key, _shown(one), *_send_qos(one, why))
+        elif one.name in ("replyQosSettings", "qosSettings"):
             self._findings.add(place, key, _shown(one), *_qos(one))
         elif one.name == "messageConverter" and self._is_json(bean, one):
             why = "the converter of the app, whose row is that of the bean"
@@ -284,11 +335,13 @@ class BeanRows:
         elif value is None or one.conditional:
             self._no_literal(bean, one, key)
         else:
-            self._literal(place, kind, one, value, key)
+            self._literal(place, made, one, value, key)
 
-    def _literal(self, place: Place, kind: str, one: Property, value: str, key: str) -> None:
+    def _literal(self, place: Place, made: Made, one: Property, value: str, key: str) -> None:
+        kind = made.kind
         add, text = self._findings.add, shown(key, value)
-        row = LITERALS.get(kind, {}).get(one.name)
+        fixed = one.name == "concurrency" and made.class_name.startswith("Simple")
+        row = LITERALS.get(kind, {}).get("concurrentConsumers" if fixed else one.name)
         if row is not None:
             python, form, why = row
             try:
@@ -298,7 +351,14 @@ class BeanRows:
         elif one.name in _SETTINGS["acknowledge"] and (mode := mode_of(value)) is not None:
             python = "no-ack" if mode.mode.name == "NO_ACKNOWLEDGE" else "individual"
             python = "transacted" if mode.mode.name == "SESSION_TRANSACTED" else python
-            add(place, key, text, Verdict.CHANGED, f"app.listener(..., mode={python!r})", mode.why)
+            why = mode.why
+            if made.by_boot and made.text("sessionTransacted") != "false":
+                python, why = (
+                    "transacted",
+                    "the configurer of Spring Boot makes the session transacted, unless"
+                    " setSessionTransacted(false) or the properties say otherwise; that goes before this mode",
+                )
+            add(place, key, text, Verdict.CHANGED, f"app.listener(..., mode={python!r})", why)
         elif one.name in _NAMES:
             broker = self._settings.broker
             translate_destination(self._findings, place, key, value, topic=False, broker=broker)
@@ -337,13 +397,19 @@ def _qos(one: Property) -> Said:
     made = one.only.made
     values = [each.value for each in made.arguments] if made is not None else []
     if len(values) != 3 or not all(value is not None for value in values):
-        return QOS
+        return ANSWER
     mode, priority, millis = (str(value) for value in values)
     try:
         names = (f"delivery_mode={delivery_mode(mode)}", f"priority={priority}", f"time_to_live={seconds(millis)}")
     except ValueError:
-        return QOS
-    return Verdict.CHANGED, f"return Answer(body, {', '.join(names)})", QOS[2]
+        return ANSWER
+    return Verdict.CHANGED, f"return Answer(body, {', '.join(names)})", ANSWER[2]
+
+
+def _send_qos(one: Property, why: str) -> Said:
+    """Return the Python code for ``new QosSettings(mode, priority, milliseconds)`` of a template."""
+    verdict, python, _ = _qos(one)
+    return verdict, python.replace("return Answer(body, ", "app.sender.send(..., "), why
 
 
 def _identifier(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 
 from pyjmsack.migrate.bodies import classes_in, used_classes
 from pyjmsack.migrate.java_classes import ENUM, Shape
+from pyjmsack.migrate.java_methods import declared_in
 from pyjmsack.migrate.java_tokens import Tokens, simple_name, split
 from pyjmsack.migrate.model import Findings, Place, Verdict
 from pyjmsack.migrate.values import shown
@@ -16,7 +17,6 @@ from pyjmsack.migrate.values import shown
 __all__ = ["complete_bodies", "sent_in"]
 
 _SENDS: Final = {"convertAndSend", "convertSendAndReceive"}
-_ENDS: Final = {"=", ";", ",", ")", "(", ":"}
 _NO_TYPE: Final = {"Duration", "Period", "LocalTime", "OffsetTime", "Year", "YearMonth", "MonthDay"}
 """Types of ``java.time`` that no type of Python replaces in a body of an App."""
 _CAMEL: Final = re.compile(r"_*[A-Za-z0-9]+", re.ASCII)
@@ -27,25 +27,13 @@ _DEFAULT: Final = re.compile(r"([A-Za-z_]\w*)(?:\.(\w+)|\()", re.ASCII)
 def sent_in(tokens: Tokens) -> Iterator[str]:
     """Yield the names of the classes whose objects a source sends with a ``JmsTemplate``."""
     sends = [index for index in range(len(tokens.all)) if tokens.all[index].text in _SENDS]
-    declared = _declared(tokens) if sends else {}
+    declared = declared_in(tokens) if sends else {}
     for index in sends:
         for part in split(tokens, tokens.inside(index + 1)) if tokens.is_at(index + 1, "(") else ():
             if tokens.is_at(part.start, "new"):
                 yield simple_name(tokens, part.start + 1)[0]
             elif len(part) == 1 or (part and tokens.is_at(part.start + 1, "(")):
                 yield from declared.get(tokens.all[part.start].text, ())
-
-
-def _declared(tokens: Tokens) -> dict[str, list[str]]:
-    """Return the types with which each variable, parameter or method is declared in a source."""
-    found: dict[str, list[str]] = {}
-    for index in range(len(tokens.all) - 2):
-        kind, name, after = tokens.all[index : index + 3]
-        if kind.kind == name.kind == "word" and after.text in _ENDS:
-            found.setdefault(name.text, []).append(kind.text)
-        elif kind.kind == "word" and name.text == "=" and after.text == "new":
-            found.setdefault(kind.text, []).append(simple_name(tokens, index + 3)[0])
-    return found
 
 
 def complete_bodies(findings: Findings, shapes: Mapping[str, Shape]) -> None:
@@ -55,8 +43,13 @@ def complete_bodies(findings: Findings, shapes: Mapping[str, Shape]) -> None:
     words = [name for name in fields if keyword.iskeyword(name)]
     others = [name for name in fields if not keyword.iskeyword(name)]
     findings.camel_case = bool(words) and all(map(_CAMEL.fullmatch, others))
+    checked = any(row.key.startswith("@Valid") for row in findings.rows)
     for name in used:
         shape = shapes.get(name)
+        if shape is not None and shape.checks and checked:
+            why = "nothing is checked but the types: check them in __post_init__, or write a pydantic model"
+            checks = shown("code", ", ".join(dict.fromkeys(shape.checks)))
+            findings.add(Place(shape.file, shape.line), name, checks, Verdict.BY_HAND, "", why)
         if shape is not None:
             _say_class(findings, name, shape)
             findings.classes[name] = [*_checked(findings, name, shape)]

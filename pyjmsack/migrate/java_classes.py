@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
@@ -28,6 +29,13 @@ _ZEROS: Final = {
 """The annotation and the default of a field that cannot be null."""
 _MOST: Final = 500
 """The most classes of a source, and the most fields of a class."""
+_MAY_MISS: Final = {"Nullable", "JsonInclude"}
+_CHECKS: Final = {
+    "NotNull", "NotBlank", "NotEmpty", "Null", "Size", "Min", "Max", "DecimalMin", "DecimalMax", "Positive",
+    "PositiveOrZero", "Negative", "NegativeOrZero", "Digits", "Pattern", "Email", "Past", "PastOrPresent", "Future",
+    "FutureOrPresent", "AssertTrue", "AssertFalse", "Valid",
+}  # fmt: skip
+_MOST_CHECKS: Final = 20
 _LONGEST_HEAD: Final = 200
 _LONGEST: Final = 5_000
 """The most tokens of the components of a record, or of the names of an enumeration."""
@@ -67,13 +75,19 @@ class Shape:
     """The simple name of the class that this one extends, or empty."""
     file: str = ""
     line: int = 0
+    last: int = 0
+    """The line of its last brace."""
+    record: bool = False
+    checks: list[str] = field(default_factory=list)
+    """The annotations of Jakarta's validation in it, which count where a parameter has ``@Valid``."""
     notes: list[Note] = field(default_factory=list)
 
 
 def classes_of(tokens: Tokens) -> dict[str, Shape]:
     """Return the classes, records and enumerations of a source by their simple names."""
     found: dict[str, Shape] = {}
-    package = _package(tokens)
+    checks = [at for at in range(len(tokens.all) - 1) if tokens.is_at(at, "@") and tokens.all[at + 1].text in _CHECKS]
+    package, inclusive = _package(tokens), _with_inclusion(tokens)
     around: list[tuple[str, int]] = []
     read = 0
     for index in range(len(tokens.all) - 2):
@@ -89,13 +103,37 @@ def classes_of(tokens: Tokens) -> dict[str, Shape]:
         full = f"{around[-1][0]}${name}" if around else f"{package}{name}"
         around.append((full, tokens.after(body)))
         if word.text != "interface":
-            shape = _shape(tokens, index, body, full)
-            shape.line = word.line
+            shape = _shape(tokens, index, body, full, name in inclusive)
+            shape.line, shape.last = word.line, tokens.all[tokens.closing[body]].line
+            shape.record = word.text == "record"
+            inside = checks[bisect(checks, index) : bisect(checks, tokens.closing[body])][:_MOST_CHECKS]
+            shape.checks = [f"@{tokens.all[at + 1].text}" for at in inside]
             found.setdefault(name, shape)
     for index in range(len(tokens.all)):
         if tokens.is_at(index, "@", "JsonNaming"):
             _say_naming(tokens, index, found)
     return found
+
+
+def _with_inclusion(tokens: Tokens) -> set[str]:
+    """Return the names of the classes with ``@JsonInclude``, whose JSON leaves out some fields."""
+    found = set()
+    for index in range(len(tokens.all)):
+        if tokens.is_at(index, "@", "JsonInclude"):
+            at, _ = _annotations(tokens, index)
+            while at < len(tokens.all) and tokens.all[at].text in _MODIFIERS | _NOT_IN_JSON:
+                at += 1
+            if at + 1 < len(tokens.all) and tokens.all[at].text in _KINDS:
+                found.add(tokens.all[at + 1].text)
+    return found
+
+
+def _say_constructor(tokens: Tokens, name: str, inside: range, notes: list[Note]) -> None:
+    """Add a note about the compact constructor of a record, which checks or changes the values."""
+    for index in inside:
+        if tokens.is_at(index, name, "{"):
+            why = "its constructor is code: write what it checks or changes into __post_init__"
+            notes.append(Note(tokens.all[index].line, "", f"{name} {{ … }}", why))
 
 
 def _say_naming(tokens: Tokens, index: int, found: Mapping[str, Shape]) -> None:
@@ -149,7 +187,7 @@ def _body(tokens: Tokens, index: int) -> int | None:
     return None
 
 
-def _shape(tokens: Tokens, index: int, body: int, full: str) -> Shape:
+def _shape(tokens: Tokens, index: int, body: int, full: str, optional: bool) -> Shape:
     kind = tokens.all[index].text
     if kind == "enum":
         return _enumeration(tokens, tokens.inside(body), full)
@@ -159,8 +197,10 @@ def _shape(tokens: Tokens, index: int, body: int, full: str) -> Shape:
         opening = next((at for at in head if tokens.is_at(at, "(")), body)
         parts = parameters_in(tokens, tokens.inside(opening)[:_LONGEST]) if opening != body else []
         shape = Shape(full)
+        _say_constructor(tokens, tokens.all[index + 1].text, tokens.inside(body)[:_LONGEST], shape.notes)
         for part in parts:
-            name, annotation = _component(tokens, part)
+            optional = optional or any(tokens.is_at(at, "@") and tokens.all[at + 1].text in _MAY_MISS for at in part)
+            name, annotation = _component(tokens, part, optional)
             _add(shape, name, _known(annotation, unknown), tokens.all[part.start].line)
         return shape
     extends = next((at for at in head if tokens.is_at(at, "extends") and not _inside_angles(tokens, head, at)), None)
@@ -207,9 +247,11 @@ def _known(annotation: str, unknown: Iterable[str]) -> str:
     return annotation
 
 
-def _component(tokens: Tokens, part: range) -> tuple[str, str]:
-    """Return the name in JSON and the annotation of a component of a record."""
+def _component(tokens: Tokens, part: range, optional: bool) -> tuple[str, str]:
+    """Return the name in JSON and the annotation of a component of a record, which has a default if it is optional."""
     start, name = _annotations(tokens, part.start)
+    if optional:
+        return name or tokens.all[part.stop - 1].text, _with_default(tokens, range(start, part.stop - 1))
     kind = annotation_of(tokens, range(start, part.stop - 1)) or "Any"
     return name or tokens.all[part.stop - 1].text, _in_json(kind)
 

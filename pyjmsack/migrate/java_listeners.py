@@ -7,8 +7,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from pyjmsack.migrate.destinations import translate_destination
+from pyjmsack.migrate.java_bean_keys import at_most
 from pyjmsack.migrate.java_bean_rows import BeanRows, Container
-from pyjmsack.migrate.java_parameters import annotation_of, parameters_of
+from pyjmsack.migrate.java_configured import without_expressions
+from pyjmsack.migrate.java_methods import methods_of
+from pyjmsack.migrate.java_parameters import Parameter, annotation_of, parameters_of, returned
 from pyjmsack.migrate.java_tokens import Head, Tokens, head_of, simple_name, split
 from pyjmsack.migrate.java_values import Known, value_of
 from pyjmsack.migrate.model import Findings, Listener, Place, Settings, Verdict
@@ -21,6 +24,9 @@ _HAND: Final = Verdict.BY_HAND
 _NO_NAME: Final = "its name is a constant or an expression: write the name into create_queue or create_topic"
 _CONCURRENCY: Final = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?")
 _DEFAULT: Final = "jmsListenerContainerFactory"
+_NO_BODY: Final = {
+    "Message", "TextMessage", "BytesMessage", "MapMessage", "StreamMessage", "ObjectMessage", "Session",
+}  # fmt: skip
 _BOOT: Final = Container(transacted="true")
 
 
@@ -36,6 +42,7 @@ class _Reader:
         self._known = known
         self._beans = beans
         self._boot = boot
+        self._methods = [*methods_of(tokens)]
         self.headers: set[int] = set()
         """The numbers of the lines that have a parameter for a header."""
 
@@ -65,15 +72,19 @@ class _Reader:
     def _listener(self, place: Place, start: int, opening: int) -> None:
         arguments = self._arguments(opening)
         raw = Known(None, self._known.names)
-        given = value_of(self._tokens, arguments.get("destination", range(0)), raw)
-        if given is None:
-            code = shown("code", self._tokens.source(self._tokens.inside(opening)))
-            self._findings.add(place, "@JmsListener", code, _HAND, "", _NO_NAME)
-            return
+        part = arguments.get("destination", range(0))
+        given = value_of(self._tokens, part, raw)
+        why, name = _NO_NAME, ""
         try:
-            name = resolve(given, self._known.properties or {})
+            name = (
+                "" if given is None else resolve(without_expressions(given, self._known), self._known.properties or {})
+            )
         except Missing as missing:
-            self._findings.add(place, "@JmsListener", shown("name", given), _HAND, "", str(missing))
+            why = str(missing)
+        if not name:
+            code = self._tokens.source(part or self._tokens.inside(opening)) if given is None else given
+            self._findings.add(place, "@JmsListener", shown("code", code), _HAND, "", why)
+            self._nameless(place, start, opening, shown("code", code), arguments)
             return
         texts = {key: self._text(place, key, part) for key, part in arguments.items() if key != "destination"}
         start_of_rows = len(self._findings.rows)
@@ -99,11 +110,23 @@ class _Reader:
             self._method(listener, start, opening)
             self._findings.listeners.append(listener)
 
+    def _nameless(self, place: Place, start: int, opening: int, code: str, arguments: Mapping[str, range]) -> None:
+        """Note a listener whose destination the user has to write."""
+        texts = {key: self._text(place, key, part) for key, part in arguments.items() if key != "destination"}
+        container = self._container(place, texts)
+        topic = container.topic == "true" or bool(texts.get("subscription"))
+        listener = Listener(code, place, code, topic)
+        self._fill(listener, texts, container)
+        self._method(listener, start, opening)
+        self._findings.nameless.append(listener)
+
     def _text(self, place: Place, key: str, part: range) -> str | None:
         """Return the value of an argument. If the value is unknown, add a row that says so."""
         raw = value_of(self._tokens, part, Known(None, self._known.names))
         try:
-            value = None if raw is None else resolve(raw, self._known.properties or {})
+            value = (
+                None if raw is None else resolve(without_expressions(raw, self._known), self._known.properties or {})
+            )
             why = "no literal, and no constant of these sources: write the value"
         except Missing as missing:
             value, why = None, str(missing)
@@ -142,7 +165,8 @@ class _Reader:
         mode: NewMode | None = mode_of(container.acknowledge or "", transacted=container.transacted == "true")
         listener.mode = mode.mode if mode is not None else listener.mode
         listener.selector = texts.get("selector") or ""
-        listener.concurrency = texts.get("concurrency") or container.concurrency or "1"
+        workers = texts.get("concurrency") or ""
+        listener.concurrency = (workers if container.simple else at_most(workers)) or container.concurrency or "1"
         listener.label = texts.get("id") or ""
         listener.client_id = container.client_id or ""
         listener.autostart = container.autostart != "false"
@@ -172,11 +196,13 @@ class _Reader:
 
     def _method(self, listener: Listener, start: int, opening: int) -> None:
         tokens = self._tokens
-        head = head_of(tokens, tokens.after(opening))
+        head = head_of(tokens, tokens.after(opening)) or next(
+            (each.head for each in self._methods if each.start <= start < each.body.start), None
+        )
         if head is None:
             return
         listener.function = head.name
-        parameters = parameters_of(tokens, tokens.inside(head.opening), self._known)
+        parameters = self._with_one_body(parameters_of(tokens, tokens.inside(head.opening), self._known))
         listener.parameters = [(one.name, one.annotation) for one in parameters]
         for one in parameters:
             if "Header(" in one.annotation:
@@ -186,6 +212,24 @@ class _Reader:
                 self.headers.add(one.line)
         listener.reply_to = self._reply_to(head, start) or ""
         listener.answers = self._answers(head)
+        if listener.answers == "str" and self._findings.type_property:
+            property_ = self._findings.type_property
+            why = (
+                "an answer that is a str is sent as it is, and Jackson of Java wants JSON with its type: if a Java"
+                " service reads the answer, return the Answer"
+            )
+            python = f"Answer(json.dumps(text), properties={{{property_!r}: 'java.lang.String'}})"
+            self._findings.add(Place(self._file, head.line), "(answer)", "String", _HAND, python, why)
+
+    def _with_one_body(self, parameters: list[Parameter]) -> list[Parameter]:
+        """Return the parameters without those that would get the body too, which have a row instead."""
+        bodies = [one for one in parameters if one.annotation not in _NO_BODY and "Header(" not in one.annotation]
+        body = next((one for one in bodies if one.payload), next(iter(bodies), None))
+        others = [one for one in bodies if one is not body]
+        for one in others:
+            why = "only one parameter gets the body, and this one is left out: look at what Spring gives to it"
+            self._findings.add(Place(self._file, one.line), one.name, one.annotation, _HAND, "", why)
+        return [one for one in parameters if one not in others]
 
     def _reply_to(self, head: Head, start: int) -> str | None:
         tokens = self._tokens
@@ -196,21 +240,12 @@ class _Reader:
 
     def _answers(self, head: Head) -> str:
         """Return the annotation for the type before the name of the method."""
-        tokens, stop = self._tokens, head.opening - 1
-        start = stop
-        while start > 0 and (tokens.all[start - 1].kind == "word" or tokens.all[start - 1].text in "<>,?[]."):
-            start -= 1
-            if stop - start > 20:
-                return ""
-        kind = [index for index in range(start, stop) if tokens.all[index].text not in _MODIFIERS]
-        if kind and (tokens.is_at(kind[0], "Message", "<") or tokens.is_at(kind[0], "JmsResponse")):
+        tokens, kind = self._tokens, returned(self._tokens, head.opening)
+        if kind and (tokens.is_at(kind.start, "Message", "<") or tokens.is_at(kind.start, "JmsResponse")):
             words = (tokens.all[index].text for index in kind)
             self._findings.sent += [word for word in words if word in self._findings.classes]
             return "Answer"
-        return annotation_of(tokens, range(kind[0], stop)) if kind else ""
-
-
-_MODIFIERS: Final = {"public", "protected", "private", "static", "final", "synchronized", "default"}
+        return annotation_of(tokens, kind) if kind else ""
 
 
 def read_listeners(

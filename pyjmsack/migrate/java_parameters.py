@@ -11,7 +11,17 @@ from pyjmsack.migrate.java_tokens import Tokens, simple_name, split
 from pyjmsack.migrate.java_values import Known, value_of
 from pyjmsack.migrate.values import shown
 
-__all__ = ["Parameter", "annotation_of", "is_class", "parameters_in", "parameters_of", "snake"]
+__all__ = [
+    "Parameter",
+    "annotation_of",
+    "header_name",
+    "is_class",
+    "parameters_in",
+    "parameters_of",
+    "returned",
+    "snake",
+    "type_of",
+]
 
 _TYPES: Final = {
     **dict.fromkeys(("String", "CharSequence", "char", "Character"), "str"),
@@ -23,14 +33,21 @@ _TYPES: Final = {
     "BigDecimal": "Decimal",
     "LocalDate": "date",
     "UUID": "UUID",
+    **dict.fromkeys(("Date", "Calendar", "Timestamp"), "datetime"),
+    **dict.fromkeys(("AtomicInteger", "AtomicLong", "OptionalInt", "OptionalLong"), "int"),
+    **dict.fromkeys(("URI", "URL", "Locale", "Currency", "ZoneId", "ZoneOffset", "TimeZone", "Path", "File"), "str"),
+    **dict.fromkeys(("JsonNode", "ObjectNode", "ArrayNode", "Number"), "Any"),
     "Object": "Any",
     "void": "",
     "Void": "",
     "Session": "Session",
 }
 _MESSAGES: Final = ("Message", "TextMessage", "BytesMessage", "MapMessage", "StreamMessage", "ObjectMessage")
-_LISTS: Final = {"List": "list", "Collection": "list", "Iterable": "list", "Set": "set"}
-_MAPS: Final = ("Map", "HashMap", "LinkedHashMap")
+_LISTS: Final = {
+    **dict.fromkeys(("List", "Collection", "Iterable", "ArrayList", "LinkedList", "Queue", "Deque"), "list"),
+    **dict.fromkeys(("Set", "HashSet", "LinkedHashSet", "SortedSet", "TreeSet", "EnumSet"), "set"),
+}
+_MAPS: Final = ("Map", "HashMap", "LinkedHashMap", "SortedMap", "TreeMap", "EnumMap", "ConcurrentMap", "MultiValueMap")
 _HEADERS: Final = {
     "CORRELATION_ID": "JMSCorrelationID",
     "DELIVERY_MODE": "JMSDeliveryMode",
@@ -46,6 +63,8 @@ _HEADERS: Final = {
 """The headers of JMS by the names that Spring's class ``JmsHeaders`` gives them. In a message, such a name begins with
 ``jms_``."""
 _KINDS: Final = {"JMSTimestamp": "datetime", "JMSExpiration": "datetime", "JMSReplyTo": "Any", "JMSDestination": "Any"}
+_ALL_HEADERS: Final = {"MessageHeaders", "MessageHeaderAccessor", "JmsMessageHeaderAccessor"}
+"""Spring's classes that have all headers of a message."""
 _SNAKE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OURS: Final = {"App", "Answer", "Header", "JsonConverter", "Annotated", "Decimal", "Enum", "Retry"}
 """Names that the generated code imports."""
@@ -58,6 +77,7 @@ _BOOLEANS: Final = {
 """The texts that Spring takes for a boolean."""
 _NAME: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _DEEPEST: Final = 8
+_MODIFIERS: Final = {"public", "protected", "private", "static", "final", "synchronized", "default"}
 
 
 def snake(name: str) -> str:
@@ -88,6 +108,11 @@ def annotation_of(tokens: Tokens, part: range, depth: int = 0) -> str:
     return name if is_class(name) else "Any"
 
 
+def type_of(name: str) -> str:
+    """Return the annotation for the simple name of a class; empty for a message."""
+    return "" if name in _MESSAGES else _TYPES.get(name) or (name if is_class(name) else "Any")
+
+
 def is_class(name: str) -> bool:
     """Return whether the generated code can have a class with this name."""
     return bool(_NAME.fullmatch(name)) and not keyword.iskeyword(name) and name not in _OURS | set(_TYPES)
@@ -102,16 +127,18 @@ class Parameter:
     line: int
     open: str = ""
     """What is left to do by hand, or empty."""
+    payload: bool = False
+    """Whether it has ``@Payload``."""
 
 
 def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[Parameter]:
     """Return the parameters of a listener."""
-    found = []
+    found: list[Parameter] = []
     for part in parameters_in(tokens, inside):
         name = tokens.all[part.stop - 1]
         if name.kind != "word":
             continue
-        index, header, every = part.start, range(0), False
+        index, header, every, payload = part.start, range(0), False, False
         while tokens.is_at(index, "@"):
             annotation, index = simple_name(tokens, index + 1)
             if tokens.is_at(index, "("):
@@ -119,13 +146,20 @@ def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[Parameter
                 index = tokens.after(index)
             elif annotation == "Header":
                 header = range(part.stop - 1, part.stop)
-            every = every or annotation == "Headers"
+            every, payload = every or annotation == "Headers", payload or annotation == "Payload"
         index += tokens.is_at(index, "final")
+        every = every or tokens.all[index].text in _ALL_HEADERS
         kind, left = annotation_of(tokens, range(index, part.stop - 1)), ""
+        if tokens.is_at(index, "Message", "<") and not header:  # of spring-messaging: a body with headers
+            inner = annotation_of(tokens, range(index + 2, part.stop - 2)) or "Any"
+            if inner != "Any" and not any(one.annotation == "Message" for one in found):
+                found.append(Parameter(snake(name.text), inner, name.line, payload=True))
+                found.append(Parameter("message", "Message", name.line))
+                continue
         if header:
             kind, left = _header(tokens, header, kind, name.text, known)
         kind = "Message" if every else kind or "Any"
-        found.append(Parameter("message" if every else snake(name.text), kind, name.line, left))
+        found.append(Parameter("message" if every else snake(name.text), kind, name.line, left, payload))
     return found
 
 
@@ -145,6 +179,19 @@ def parameters_in(tokens: Tokens, inside: range) -> list[range]:
     return parts
 
 
+def returned(tokens: Tokens, opening: int) -> range:
+    """Return the indexes of the type before the name of the method whose parameters begin at ``opening``."""
+    stop = opening - 1
+    start = stop
+    while start > 0 and (tokens.all[start - 1].kind == "word" or tokens.all[start - 1].text in "<>,?[]."):
+        start -= 1
+        if stop - start > 20:
+            return range(0)
+    while start < stop and tokens.all[start].text in _MODIFIERS:
+        start += 1
+    return range(start, stop)
+
+
 def _header(tokens: Tokens, inside: range, kind: str, parameter: str, known: Known) -> tuple[str, str]:
     """Return the annotation of a parameter for a header, and what is left to do by hand."""
     name, given, optional = parameter, range(0), False
@@ -154,7 +201,7 @@ def _header(tokens: Tokens, inside: range, kind: str, parameter: str, known: Kno
             key = tokens.all[sides[0].start].text if len(sides) == 2 and sides[0] else "name"
             value = sides[-1] if sides else part
             if key in ("name", "value"):
-                name = _header_name(tokens, value, known) or parameter
+                name = header_name(tokens, value, known) or parameter
             elif key == "defaultValue":
                 given = value
             elif key == "required":
@@ -185,7 +232,8 @@ def _default(kind: str, text: str) -> str | None:
     return None
 
 
-def _header_name(tokens: Tokens, part: range, known: Known) -> str | None:
+def header_name(tokens: Tokens, part: range, known: Known) -> str | None:
+    """Return the name of a header, which may be a constant of Spring; ``None`` if it is no literal."""
     last = tokens.all[part.stop - 1].text if part else ""
     if len(part) > 2 and tokens.is_at(part.start, "JmsHeaders") and last in _HEADERS:
         return _HEADERS[last]

@@ -12,8 +12,11 @@ from pyjmsack.migrate.java_bean_rows import BeanRows, Container
 from pyjmsack.migrate.java_beans import beans_of
 from pyjmsack.migrate.java_bodies import complete_bodies, sent_in
 from pyjmsack.migrate.java_classes import Shape, classes_of, with_bases
+from pyjmsack.migrate.java_configured import configured_names, prefixes_of
+from pyjmsack.migrate.java_functions import read_functions
 from pyjmsack.migrate.java_listeners import read_listeners
 from pyjmsack.migrate.java_schedules import read_schedules
+from pyjmsack.migrate.java_templates import Template
 from pyjmsack.migrate.java_tokens import tokens_of
 from pyjmsack.migrate.java_values import Known, constants_of
 from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
@@ -118,7 +121,8 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         "keep the consumer: Spring opens one for each call",
     ),
     (r"\bnew\s+(?:\w+\.)*EmbeddedActiveMQ\s*\(|\bnew\s+BrokerService\s*\(", _NEW, "pyjmsack.broker", "in tests"),
-    (r"\bnew\s+ActiveMQ(?:Queue|Topic)\s*\(", _NEW, "session.create_queue(name)", ""),
+    (r"\bnew\s+ActiveMQQueue\s*\(", _NEW, "session.create_queue(name)", ""),
+    (r"\bnew\s+ActiveMQTopic\s*\(", _NEW, "session.create_topic(name), or topic=True of a listener or send", ""),
     (
         r"\bDefaultJmsListenerContainerFactory\b(?=\s*\()|\bnew\s+\w*MessageListenerContainer\s*\(",
         _HAND,
@@ -132,7 +136,12 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         "or ConnectionFactory(url, client_id=...)",
     ),
     (r"\bsetConcurrency\s*\(", _NEW, 'app.listener(..., concurrency="3-10")', "the same text"),
-    (r"\bsetPubSubDomain\s*\(", _NEW, "app.listener(..., topic=True)", "of each listener and send"),
+    (
+        r"\bsetPubSubDomain\s*\(",
+        _NEW,
+        "app.listener(..., topic=True), or app.sender.send(..., topic=True)",
+        "of each listener and send",
+    ),
     (
         r"\bsetSubscriptionDurable\s*\(",
         _NEW,
@@ -188,6 +197,32 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         "for message in session.create_browser(queue)",
         "or `pyjmsack check queue NAME --max-depth N`, to count",
     ),
+    (
+        r"@Transactional\b",
+        _HAND,
+        "",
+        "the transaction of a listener covers what the broker does; docs/howto/exactly-once.md has that of a database",
+    ),
+    (
+        r"@Valid(?:ated)?\b",
+        _HAND,
+        "",
+        "nothing is checked but the types: check in __post_init__ of the dataclass, or write a pydantic model; what"
+        " they raise is an error of the listener, as in Spring",
+    ),
+    (r"@(?:Retryable|Recover)\b", _HAND, "app.listener(..., retry=Retry(...))", "Spring's retries around a method"),
+    (
+        r"@(?:Profile|Conditional\w*)\s*\(",
+        _HAND,
+        "",
+        "a condition: the code has what it is about in each environment",
+    ),
+    (
+        r"\bimplements\s+(?:JmsListenerConfigurer|(?:SessionAware)?MessageListener)\b|\bnew\s+\w*JmsListenerEndpoint\s*\(",
+        _HAND,
+        "@app.listener(name)",
+        "code that registers a listener, or is one: write its function",
+    ),
     (r"@EnableJms\b", Verdict.IGNORED, "", "nothing has to be switched on"),
     (
         r"@SendTo\b",
@@ -204,6 +239,11 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
 )
 _COMPILED: Final = tuple((re.compile(pattern), verdict, python, why) for pattern, verdict, python, why in _PATTERNS)
 _MDB: Final = re.compile(r"@MessageDriven\b")
+_CALL: Final = re.compile(
+    r"\b(?:convertAndSend|convertSendAndReceive|sendAndReceive|receiveAndConvert)\s*\(|[Tt]emplate\s*\.\s*browse\w*\s*\("
+    r"|\bnew\s+ActiveMQ(?:Queue|Topic)\s*\("
+)
+"""Calls that have the row of a send already."""
 _CREATE: Final = re.compile(r'\bcreate(Queue|Topic)\s*\(\s*"([^"]{1,500})"')
 _COMMENT: Final = re.compile(r"^\s*(//|\*|/\*|import\b|package\b)")
 _IMPORT: Final = re.compile(r"^\s*import\s[^;\n]{1,300}", re.MULTILINE)
@@ -223,6 +263,7 @@ def read_sources(
     others: Mapping[str, str],
     known: Mapping[str, str],
     boot: Container | None = None,
+    template: Template | None = None,
 ) -> None:
     """Add the beans, the listeners, the schedules, and a row for each other place that uses JMS.
 
@@ -231,12 +272,15 @@ def read_sources(
         others: further sources, which only have constants, and the classes of bodies.
         known: values for ``${NAME}``.
         boot: what Spring Boot's properties say of listeners.
+        template: what they say of its ``JmsTemplate``.
     """
     constants: dict[str, dict[str, str]] = {}
     shapes: dict[str, Shape] = {}
     sent: list[str] = []
+    prefixes: dict[str, str] = {}
     for file, text in _worth(codes, others).items():
         tokens = tokens_of(text)
+        prefixes.update(prefixes_of(tokens) if "ConfigurationProperties" in text else ())
         constants[file] = constants_of(file, tokens)
         for name, shape in classes_of(tokens).items():
             shape.file = file
@@ -245,7 +289,11 @@ def read_sources(
     findings.classes = with_bases(shapes)
     findings.sent += [name for name in sent if name in shapes]
     shared = {name: value for each in constants.values() for name, value in each.items() if "." in name}
-    names = {file: Known(known, {**shared, **constants[file]}) for file in codes}
+    read = {file: tokens_of(text) for file, text in codes.items()}
+    names = {
+        file: Known(known, {**shared, **constants[file], **configured_names(tokens, prefixes, known)})
+        for file, tokens in read.items()
+    }
     found = [bean for file, text in codes.items() if "@Bean" in text for bean in beans_of(file, text, names[file])]
     imports = {file: " ".join(_IMPORT.findall(text)) for file, text in codes.items()}
     start = len(findings.rows)
@@ -254,12 +302,14 @@ def read_sources(
     for file, text in codes.items():
         headers: set[int] = set()
         if "JmsListener" in text:
-            headers = read_listeners(findings, settings, file, tokens_of(text), names[file], beans, boot)
+            headers = read_listeners(findings, settings, file, read[file], names[file], beans, boot)
         if "Scheduled" in text:
-            read_schedules(findings, file, tokens_of(text), names[file])
-        _read_lines(findings, settings, file, text, beans.covered.get(file, set()), headers)
+            read_schedules(findings, file, read[file], names[file])
+        sends = read_functions(findings, settings, file, read[file], names[file], beans, template, shapes)
+        _read_lines(findings, settings, file, text, beans.covered.get(file, set()), headers, sends)
     _name_types(findings, shapes, codes)
     complete_bodies(findings, shapes)
+    findings.areas = {name: (Place(shape.file, shape.line), shape.last) for name, shape in shapes.items()}
     order = {file: number for number, file in enumerate(codes)}
     rows = sorted(findings.rows[start:], key=lambda row: (order.get(row.place.file, len(order)), row.place.line))
     findings.rows[start:] = rows
@@ -303,9 +353,9 @@ def _name_types(findings: Findings, shapes: Mapping[str, Shape], codes: Mapping[
 
 
 def _read_lines(
-    findings: Findings, settings: Settings, file: str, text: str, covered: set[int], headers: set[int]
+    findings: Findings, settings: Settings, file: str, text: str, covered: set[int], headers: set[int], sends: set[int]
 ) -> None:
-    """Add a row for each place that uses JMS, outside of the lines that have rows of beans or headers already."""
+    """Add a row for each place that uses JMS, outside of the lines that have rows already."""
     for number, line in enumerate(text.splitlines()[:_MOST_LINES], start=1):
         line = line[:_LONGEST_LINE]
         if number in covered or _COMMENT.match(line):
@@ -318,7 +368,8 @@ def _read_lines(
             topic = found[1] == "Topic"
             key, broker = f"create{found[1]}", settings.broker
             translate_destination(findings, place, key, found[2], topic=topic, broker=broker)
-        _calls(findings, place, line.replace("@Header(", "(") if number in headers else line)
+        line = line.replace("@Header(", "(") if number in headers else line
+        _calls(findings, place, _CALL.sub("(", line) if number in sends else line)
 
 
 def _calls(findings: Findings, place: Place, line: str) -> None:

@@ -127,10 +127,8 @@ def head_of(tokens: Tokens, index: int) -> Head | None:
         text = tokens.all[index].text
         if text == "@":
             name, index = simple_name(tokens, index + 1)
-            if name in annotations:
-                return None
             opened = tokens.is_at(index, "(")
-            annotations[name] = tokens.inside(index) if opened else range(index, index)
+            annotations.setdefault(name, tokens.inside(index) if opened else range(index, index))
             index = tokens.after(index) if opened else index
         elif text == "(":
             method = tokens.all[index - 1]

@@ -10,11 +10,12 @@ from typing import Final
 from pyjmsack.migrate.java_tokens import Tokens, split
 from pyjmsack.migrate.values import Missing, resolve
 
-__all__ = ["Known", "constants_of", "fields_of", "value_of"]
+__all__ = ["Known", "accessed", "constants_of", "fields_of", "value_of"]
 
 _NUMBER: Final = re.compile(r"(\d[\d_]{0,30})[lL]?")
 _ESCAPE: Final = re.compile(r"\\(u+[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "s": " ", "0": "\0"}
+_GETTER: Final = re.compile(r"^(?:get|is)(?=[A-Z])")
 _LONGEST: Final = 10_000
 _MOST_TOKENS: Final = 200
 _LONGEST_FIELD: Final = 30
@@ -98,6 +99,8 @@ def _one(tokens: Tokens, part: range, known: Known) -> str | None:
     if first.text == "-" and len(part) == 2 and (found := _NUMBER.fullmatch(tokens.all[part.start + 1].text)):
         return "-" + found[1].replace("_", "")
     words = [tokens.all[index].text for index in part]
+    if words[-2:] == ["(", ")"] and (name := _read_from(words)) in known.names:
+        return _resolved(known.names[name], known)
     if not all(word == "." or tokens.all[index].kind == "word" for index, word in zip(part, words, strict=True)):
         return None
     if words[-2:] in ([".", "TRUE"], [".", "FALSE"]):
@@ -106,6 +109,26 @@ def _one(tokens: Tokens, part: range, known: Known) -> str | None:
     if name in known.names:
         return _resolved(known.names[name], known)
     return words[-1] if _NAMED.fullmatch(words[-1]) else None
+
+
+def accessed(name: str, path: Iterable[str]) -> str:
+    """Return the name in :class:`Known` of a value that is read from an object: ``getQueueName()`` of ``settings``.
+
+    Args:
+        name: the name of the object.
+        path: the methods without their parentheses. ``get`` and the kind of the letters do not matter.
+    """
+    steps = (_GETTER.sub("", step) for step in path)
+    return f"{name}().{''.join(steps).lower()}"
+
+
+def _read_from(words: Sequence[str]) -> str:
+    """Return the name of a value that is read as ``name.a().getB()``; empty for another expression."""
+    words = words[2:] if words[:2] == ["this", "."] else words
+    steps, calls = words[2::4], [words[at : at + 4] for at in range(1, len(words), 4)]
+    if not all(len(call) == 4 and (call[0], *call[2:]) == (".", "(", ")") for call in calls):
+        return ""
+    return accessed(words[0], steps)
 
 
 def _resolved(text: str, known: Known) -> str | None:

@@ -9,7 +9,20 @@ from typing import Final
 
 from pyjmsack.types import AckMode
 
-__all__ = ["USER", "Factory", "Findings", "Listener", "Place", "Row", "Schedule", "Settings", "Unreadable", "Verdict"]
+__all__ = [
+    "USER",
+    "Factory",
+    "Findings",
+    "Function",
+    "Listener",
+    "Place",
+    "Row",
+    "Schedule",
+    "Send",
+    "Settings",
+    "Unreadable",
+    "Verdict",
+]
 
 USER: Final = "PYJMSACK_USER"
 """The environment variable with the name of the user, where no file says the name."""
@@ -149,6 +162,51 @@ class Schedule:
         return f"{app}.every({self.seconds:.10g}{delay})"
 
 
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A call of a template of Spring."""
+
+    place: Place
+    source: str
+    """The call in Java, shortened."""
+    call: str
+    """``send`` or ``request`` of ``app.sender``; or a text that says what replaces the call, which may be empty."""
+    arguments: tuple[str, ...] = ()
+    """The arguments in Python, of ``send`` and ``request``."""
+    factory: str = ""
+    """The name of the connection factory, or empty for the only one."""
+    why: str = ""
+    """What is left to do by hand, or empty."""
+
+    def python(self, app: str) -> str:
+        """Return what replaces the call, for an app with this name."""
+        return f"{app}.sender.{self.call}({', '.join(self.arguments)})" if self.arguments else self.call
+
+
+@dataclass(slots=True)
+class Function:
+    """A method of Java with ``@JmsListener`` or ``@Scheduled``, or one that sends."""
+
+    name: str
+    place: Place
+    last: int
+    """Its last line. The line of ``place`` is the first one, with the annotations."""
+    parameters: list[tuple[str, str]] = field(default_factory=list)
+    answers: str = ""
+    """As for :attr:`Listener.answers`."""
+    sends: list[Send] = field(default_factory=list)
+    annotations: tuple[str, ...] = ()
+    """The names of its annotations."""
+    whole: bool = False
+    """Whether the method does nothing but these sends, and each of them is known in full."""
+    returns: bool = False
+    """Whether the method returns the result of its only send."""
+
+    def has(self, place: Place) -> bool:
+        """Whether a place is in this method."""
+        return place.file == self.place.file and self.place.line <= place.line <= self.last
+
+
 @dataclass(slots=True)
 class Findings:
     """All findings, in the order of the files."""
@@ -157,6 +215,10 @@ class Findings:
     factories: list[Factory] = field(default_factory=list)
     listeners: list[Listener] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
+    nameless: list[Listener] = field(default_factory=list)
+    """Listeners whose destination is not known. No code can register them; ``destination`` is its source in Java."""
+    functions: list[Function] = field(default_factory=list)
+    """The methods of the listeners and schedules, and the methods that send."""
     type_property: str = ""
     """The property of a message that names the type of its JSON, or empty."""
     types: dict[str, str] = field(default_factory=dict)
@@ -168,6 +230,8 @@ class Findings:
     """The simple names of the classes that the service sends."""
     camel_case: bool = False
     """Whether the converter needs ``camel_case=True``, because a field is a word of Python."""
+    areas: dict[str, tuple[Place, int]] = field(default_factory=dict)
+    """The place and the last line of each of these classes."""
     unreadable: list[str] = field(default_factory=list)
     other_keys: int = 0
     """Keys that have nothing to do with messaging."""

@@ -10,10 +10,21 @@ from urllib.parse import unquote
 from pyjmsack.migrate.model import USER, Factory, Findings, Listener, Verdict
 from pyjmsack.migrate.values import shown
 
-__all__ = ["CLIENT_ID", "destination_of", "needs_client_id", "other_queue", "say_client_ids", "say_queues", "say_users"]
+__all__ = [
+    "CLIENT_ID",
+    "QUEUE_KEY",
+    "destination_of",
+    "needs_client_id",
+    "other_queue",
+    "say_client_ids",
+    "say_queues",
+    "say_users",
+]
 
 CLIENT_ID: Final = "PYJMSACK_CLIENT_ID"
 """The environment variable with the client id of durable subscriptions."""
+QUEUE_KEY: Final = "(queue of the subscription)"
+"""The key of the row about the name of the queue of a subscription."""
 _NO_PREFETCH: Final = re.compile(r"prefetchPolicy\.\w+=0(?!\d)")
 _CLIENT_ID_OF_URL: Final = re.compile(r"[?&]jms\.clientID=([^&)]*)")
 _SHARING: Final = 'docs/howto/from-spring.md, "A subscription that Java and Python share", says how both have one queue'
@@ -76,7 +87,7 @@ def say_queues(findings: Findings) -> None:
     for listener in findings.listeners:
         if why := other_queue(listener, _factory_of(listener, findings.factories)):
             text = shown("name", listener.subscription)
-            findings.add(listener.place, "(queue of the subscription)", text, Verdict.BY_HAND, "", why)
+            findings.add(listener.place, QUEUE_KEY, text, Verdict.BY_HAND, "", why)
 
 
 def say_client_ids(findings: Findings) -> None:

@@ -294,3 +294,22 @@ INSTANTS = [
 def test_a_time_is_read_as_java_writes_an_instant(text: str, microseconds: int) -> None:
     found = JsonConverter().from_message(TextMessage(f'"{text}"'), datetime)
     assert found == datetime(2026, 11, 23, 19, 0, 0, microseconds, timezone.utc)
+
+
+@pytest.mark.parametrize("wanted", [str, Any])
+def test_a_string_of_jackson_is_read_without_its_quotes(wanted: Any) -> None:
+    """Jackson writes JSON for a ``String`` too. The quotes were a part of the text."""
+    converter = JsonConverter("_type", {})
+    message = TextMessage('"done \\"now\\""')
+    assert converter.from_message(message, wanted) == '"done \\"now\\""', "no type: the text stays as it is"
+    message.properties["_type"] = "java.lang.String"
+    assert converter.from_message(message, wanted) == 'done "now"'
+
+
+def test_a_map_of_java_is_read_whatever_class_it_had() -> None:
+    """Jackson names the class of the object, such as java.util.HashMap, for which nobody writes a mapping."""
+    message = TextMessage('{"a": 1}')
+    message.properties["_type"] = "java.util.ImmutableCollections$Map1"
+    converter = JsonConverter("_type", {})
+    assert converter.from_message(message, dict) == {"a": 1}
+    assert converter.from_message(message, Any) == {"a": 1}

@@ -90,7 +90,7 @@ def test_each_key_of_spring_boot_has_a_verdict_and_a_reason(tmp_path: Path) -> N
     assert row(findings, "spring.activemq.closeTimeout").python == "jms.closeTimeout=5000"
     assert row(findings, "spring.activemq.pool.enabled").verdict is Verdict.IGNORED
     assert row(findings, "spring.jms.template.time-to-live").python == "send(..., time_to_live=60)"
-    assert "after the listener" in row(findings, "spring.jms.listener.acknowledge-mode").why
+    assert row(findings, "spring.jms.listener.acknowledge-mode").python == 'app.listener(..., mode="transacted")'
     assert (
         "did you mean spring.jms.template.receive-timeout?" in row(findings, "spring.jms.template.recieve-timeout").why
     )

@@ -170,7 +170,7 @@ def test_a_word_of_python_beside_a_name_with_underscores_is_left_to_the_user(
     source = '@JmsListener(destination = "q") void f(A a) {} record A(@JsonProperty("box_no") int no, String from) {}'
     found = of_text(tmp_path, "L.java", source)
     names = made(as_app(found), monkeypatch)
-    assert "camel_case" not in as_app(found)
+    assert "JsonConverter" not in as_app(found)
     assert [*names["A"].__annotations__] == ["box_no"]
     told = row(found, "A.from")
     assert (told.verdict, told.python) == (Verdict.BY_HAND, 'Field(alias="from")')

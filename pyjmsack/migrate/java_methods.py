@@ -1,0 +1,96 @@
+"""Finds the methods of a Java source that matter: those of listeners, of schedules, and those that send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pyjmsack.migrate.java_tokens import Head, Tokens, head_of, simple_name
+
+__all__ = ["Method", "declared_in", "methods_of"]
+
+_NO_METHODS: Final = {"if", "for", "while", "switch", "catch", "synchronized", "try", "class", "record", "enum"}
+_EXPRESSIONS: Final = {"=", "new", "return", "throw", "else", "record", "class", "interface", "enum"}
+_LONGEST_HEAD: Final = 300
+_LONGEST_TYPE: Final = 40
+_ENDS: Final = {"=", ";", ",", ")", "(", ":"}
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method with a body."""
+
+    start: int
+    """The index of its first token."""
+    head: Head
+    body: range
+    """The indexes between its braces."""
+    first: int
+    last: int
+    """Its lines, with those of its annotations."""
+
+
+def methods_of(tokens: Tokens) -> Iterator[Method]:
+    """Yield the methods of all classes of a source. Methods of a class inside of a method belong to the outer one."""
+    index, boundary = 0, True
+    while index < len(tokens.all):
+        method = _method(tokens, index) if boundary else None
+        if method is not None:
+            yield method
+            index = method.body.stop + 1
+            continue
+        text = tokens.all[index].text
+        boundary = tokens.all[index].kind == "mark" and text in ("{", "}", ";")
+        index += 1
+
+
+def _method(tokens: Tokens, start: int) -> Method | None:
+    head = head_of(tokens, start)
+    if head is None or head.name in _NO_METHODS or head.opening not in tokens.closing:
+        return None
+    if any(tokens.all[index].text in _EXPRESSIONS for index in _outside(tokens, start, head.opening)):
+        return None
+    body = tokens.after(head.opening)
+    end = min(len(tokens.all), body + _LONGEST_HEAD)
+    while body < end and (tokens.all[body].kind == "word" or tokens.all[body].text in (",", ".")):  # throws ...
+        body += 1
+    if not tokens.is_at(body, "{") or tokens.closing[body] == body:
+        return None
+    inside = tokens.inside(body)
+    return Method(start, head, inside, tokens.all[start].line, tokens.all[inside.stop].line)
+
+
+def _outside(tokens: Tokens, start: int, stop: int) -> Iterator[int]:
+    """Yield the indexes of a range that are in no parenthesis."""
+    index = start
+    while index < stop:
+        if tokens.is_at(index, "(") and tokens.after(index) > index:
+            index = max(tokens.after(index), index + 1)
+            continue
+        yield index
+        index += 1
+
+
+def declared_in(tokens: Tokens) -> dict[str, list[str]]:
+    """Return the types with which each variable, parameter or method is declared in a source."""
+    found: dict[str, list[str]] = {}
+    for index in range(len(tokens.all) - 2):
+        kind, name, after = tokens.all[index : index + 3]
+        if kind.kind == name.kind == "word" and after.text in _ENDS:
+            found.setdefault(name.text, []).append(kind.text)
+        elif kind.text == ">" and name.kind == "word" and after.text in _ENDS:
+            found.setdefault(name.text, []).append(_generic(tokens, index))
+        elif kind.kind == "word" and name.text == "=" and after.text == "new":
+            found.setdefault(kind.text, []).append(simple_name(tokens, index + 3)[0])
+    return found
+
+
+def _generic(tokens: Tokens, closing: int) -> str:
+    """Return the word before the ``<`` that belongs to the ``>`` at an index; empty for none."""
+    depth = 0
+    for index in range(closing, max(0, closing - _LONGEST_TYPE), -1):
+        depth += (tokens.all[index].text == ">") - (tokens.all[index].text == "<")
+        if depth == 0:
+            return tokens.all[index - 1].text
+    return ""
