@@ -32,6 +32,7 @@ OURS: Final = (
     "Session",
     "StreamMessage",
     "TextMessage",
+    "Topic",
 )
 """The names of pyjmsack that the generated code may import."""
 KNOWN: Final = {*OURS, *(name for _, names in STANDARD for name in names), "str", "int", "float", "bool", "bytes"}

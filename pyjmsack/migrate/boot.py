@@ -55,6 +55,7 @@ class ListenerDefaults:
             acknowledge=self.settings.get("acknowledge"),
             topic=_boolean(self.settings.get("topic")),
             durable=_boolean(self.settings.get("durable")),
+            autostart=_boolean(self.settings.get("autostart")),
         )
 
 
@@ -314,6 +315,7 @@ _ARGUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
         if value.lower() in _TRUE
         else "app.listener(...), app.sender.send(...)"
     ),
+    "autostart": lambda value: "app.listener(...)" if value.lower() in _TRUE else "app.listener(..., autostart=False)",
     "durable": lambda value: (
         "create_durable_consumer(topic, name)" if value.lower() in _TRUE else "create_consumer(topic)"
     ),

@@ -120,7 +120,7 @@ def _boot() -> Iterator[BootKey]:
     yield BootKey(f"{jms}.listener.min-concurrency", "listener", "least")
     yield BootKey(f"{jms}.listener.max-concurrency", "listener", "most")
     yield from _ignored(f"{jms}.listener", "receive-timeout max-messages-per-task observation-enabled", _SPRING)
-    yield from _by_hand(f"{jms}.listener", "auto-startup", "a listener receives when connection.start() was called")
+    yield BootKey(f"{jms}.listener.auto-startup", "listener", "autostart")
     yield BootKey(f"{jms}.template.default-destination", "template", "destination")
     yield BootKey(f"{jms}.template.delivery-delay", "template", "delivery_delay", "s")
     yield BootKey(f"{jms}.template.time-to-live", "template", "time_to_live", "s")

@@ -171,7 +171,8 @@ def _listener(
     if listener.on_error:
         arguments.append(f"on_error={handlers[listener.on_error]}")
     if listener.reply_to:
-        arguments.append(f"reply_to={listener.reply_to!r}")
+        name = repr(listener.reply_to)
+        arguments.append(f"reply_to=Topic({name})" if listener.reply_topic else f"reply_to={name}")
     if not listener.autostart:
         arguments.append("autostart=False")
     name = identifier(snake(listener.function) if listener.function else f"on_{listener.destination}", taken)

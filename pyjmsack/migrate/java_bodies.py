@@ -54,6 +54,17 @@ def complete_bodies(findings: Findings, shapes: Mapping[str, Shape]) -> None:
             _say_class(findings, name, shape)
             findings.classes[name] = [*_checked(findings, name, shape)]
     _replace(findings, shapes)
+    _say_unknown(findings)
+
+
+def _say_unknown(findings: Findings) -> None:
+    """Add a row for each class whose fields no source has. Its dataclass is empty, so that all values would be lost."""
+    for name, fields in used_classes(findings).items():
+        if fields is None:
+            place = next((one.place for one in findings.listeners if name in str((one.parameters, one.answers))), None)
+            place = place or next((one.place for one in findings.rows if name in one.python), Place("sources"))
+            why = "no source has its fields: write them into the dataclass, because an empty one loses all values"
+            findings.add(place, name, "", Verdict.BY_HAND, "", why)
 
 
 def _say_class(findings: Findings, name: str, shape: Shape) -> None:

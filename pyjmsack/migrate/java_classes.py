@@ -35,6 +35,11 @@ _CHECKS: Final = {
     "PositiveOrZero", "Negative", "NegativeOrZero", "Digits", "Pattern", "Email", "Past", "PastOrPresent", "Future",
     "FutureOrPresent", "AssertTrue", "AssertFalse", "Valid",
 }  # fmt: skip
+_CHANGE_JSON: Final = {
+    "JsonTypeInfo", "JsonSubTypes", "JsonFormat", "JsonSerialize", "JsonDeserialize", "JsonAlias", "JsonUnwrapped",
+    "JsonAnySetter", "JsonAnyGetter", "JsonRootName", "JsonGetter", "JsonSetter", "JsonIgnoreProperties",
+}  # fmt: skip
+"""Annotations of Jackson that are not read here, and that change the JSON of a class."""
 _MOST_CHECKS: Final = 20
 _LONGEST_HEAD: Final = 200
 _LONGEST: Final = 5_000
@@ -87,6 +92,9 @@ def classes_of(tokens: Tokens) -> dict[str, Shape]:
     """Return the classes, records and enumerations of a source by their simple names."""
     found: dict[str, Shape] = {}
     checks = [at for at in range(len(tokens.all) - 1) if tokens.is_at(at, "@") and tokens.all[at + 1].text in _CHECKS]
+    changes = [
+        at for at in range(len(tokens.all) - 1) if tokens.is_at(at, "@") and tokens.all[at + 1].text in _CHANGE_JSON
+    ]
     package, inclusive = _package(tokens), _with_inclusion(tokens)
     around: list[tuple[str, int]] = []
     read = 0
@@ -107,12 +115,32 @@ def classes_of(tokens: Tokens) -> dict[str, Shape]:
             shape.line, shape.last = word.line, tokens.all[tokens.closing[body]].line
             shape.record = word.text == "record"
             inside = checks[bisect(checks, index) : bisect(checks, tokens.closing[body])][:_MOST_CHECKS]
+            shape.notes += _changed(
+                tokens, changes[bisect(changes, _start(tokens, index)) :][:_MOST_CHECKS], tokens.closing[body]
+            )
             shape.checks = [f"@{tokens.all[at + 1].text}" for at in inside]
             found.setdefault(name, shape)
     for index in range(len(tokens.all)):
         if tokens.is_at(index, "@", "JsonNaming"):
             _say_naming(tokens, index, found)
     return found
+
+
+def _start(tokens: Tokens, index: int) -> int:
+    """Return the index before the annotations of the class at ``index``."""
+    least = max(-1, index - _LONGEST_HEAD)
+    while index > least and not (tokens.all[index].kind == "mark" and tokens.all[index].text in ("{", "}", ";")):
+        index -= 1
+    return index
+
+
+def _changed(tokens: Tokens, places: Iterable[int], stop: int) -> Iterator[Note]:
+    """Yield a note for each annotation of Jackson before an index."""
+    for at in islice(places, _MOST_CHECKS):
+        if at >= stop:
+            return
+        code = shown("code", f"@{tokens.source(range(at + 1, min(len(tokens.all), at + 12)))}")
+        yield Note(tokens.all[at].line, "", code, "it changes the JSON, and is not read here: compare a message")
 
 
 def _with_inclusion(tokens: Tokens) -> set[str]:

@@ -15,7 +15,7 @@ from pyjmsack.migrate.java_parameters import annotation_of, parameters_of, retur
 from pyjmsack.migrate.java_sends import SendReader
 from pyjmsack.migrate.java_templates import Template
 from pyjmsack.migrate.java_tokens import Tokens
-from pyjmsack.migrate.java_values import Known
+from pyjmsack.migrate.java_values import Known, fields_of
 from pyjmsack.migrate.model import Findings, Function, Place, Send, Settings, Verdict
 
 __all__ = ["read_functions"]
@@ -50,6 +50,7 @@ def read_functions(
         return set()
     fields = {name: [field for field, _ in each] for name, each in findings.classes.items()}
     records = {name for name, shape in shapes.items() if shape.record}
+    known = known.also(fields_of(tokens, known))
     at = Expressions(tokens, known, declared_in(tokens), fields, records)
     reader = SendReader(findings, settings, file, beans, template, at)
     lines: set[int] = set()

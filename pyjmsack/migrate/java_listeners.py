@@ -22,6 +22,7 @@ __all__ = ["read_listeners"]
 
 _HAND: Final = Verdict.BY_HAND
 _NO_NAME: Final = "its name is a constant or an expression: write the name into create_queue or create_topic"
+_NO_ANSWER: Final = "no literal: write the name; without one, answers go only to the reply_to of a message"
 _CONCURRENCY: Final = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?")
 _DEFAULT: Final = "jmsListenerContainerFactory"
 _NO_BODY: Final = {
@@ -44,7 +45,7 @@ class _Reader:
         self._boot = boot
         self._methods = [*methods_of(tokens)]
         self.headers: set[int] = set()
-        """The numbers of the lines that have a parameter for a header."""
+        """The numbers of the lines that have a parameter for a header, or the address of answers."""
 
     def read(self) -> None:
         tokens = self._tokens
@@ -148,7 +149,7 @@ class _Reader:
         if found is None:
             return self._boot
         if found.by_boot:
-            for setting in ("concurrency", "transacted", "acknowledge", "topic", "durable", "shared"):
+            for setting in ("concurrency", "transacted", "acknowledge", "topic", "durable", "shared", "autostart"):
                 if getattr(found, setting) is None:
                     setattr(found, setting, getattr(self._boot, setting))
         if named is not None:
@@ -210,7 +211,7 @@ class _Reader:
                 why = one.open or "a parameter of the listener"
                 self._findings.add(place, "@Header", "", verdict, f"{one.name}: {one.annotation}", why)
                 self.headers.add(one.line)
-        listener.reply_to = self._reply_to(head, start) or ""
+        self._reply(listener, head, start)
         listener.answers = self._answers(head)
         if listener.answers == "str" and self._findings.type_property:
             property_ = self._findings.type_property
@@ -231,12 +232,31 @@ class _Reader:
             self._findings.add(Place(self._file, one.line), one.name, one.annotation, _HAND, "", why)
         return [one for one in parameters if one not in others]
 
-    def _reply_to(self, head: Head, start: int) -> str | None:
+    def _reply(self, listener: Listener, head: Head, start: int) -> None:
+        """Note where the answers go. Those of a listener of a topic go to a topic too."""
+        inside, key = self._send_to(head, start), "@SendTo"
+        if inside is None:
+            return
+        line = self._tokens.all[inside.start].line if inside else head.line
+        place = Place(self._file, line)
+        self.headers.add(line)
+        name = value_of(self._tokens, inside, self._known)
+        name = None if name is None else without_expressions(name, self._known)
+        if not name or "#{" in name:
+            code = shown("code", self._tokens.source(inside))
+            self._findings.add(place, key, code, _HAND, "app.listener(..., reply_to=...)", _NO_ANSWER)
+            return
+        broker = self._settings.broker
+        made = translate_destination(self._findings, place, key, name, topic=listener.topic, broker=broker)
+        listener.reply_to, listener.reply_topic = made.name, made.topic
+
+    def _send_to(self, head: Head, start: int) -> range | None:
+        """Return the indexes inside of ``@SendTo``; ``None`` for no such annotation."""
         tokens = self._tokens
         inside = head.annotations.get("SendTo")
         if inside is None and start >= 5 and tokens.is_at(start - 5, "@", "SendTo", "("):
             inside = tokens.inside(start - 3)
-        return value_of(tokens, inside, self._known) if inside else None
+        return inside
 
     def _answers(self, head: Head) -> str:
         """Return the annotation for the type before the name of the method."""
@@ -257,7 +277,8 @@ def read_listeners(
     beans: BeanRows,
     boot: Container | None = None,
 ) -> set[int]:
-    """Add the rows and the listeners of ``@JmsListener`` in one file. Return the lines with parameters for headers.
+    """Add the rows and the listeners of ``@JmsListener`` in one file. Return the lines that have their rows
+    for headers and answers.
 
     Args:
         known: the values of constants and properties.

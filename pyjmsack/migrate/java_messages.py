@@ -9,6 +9,7 @@ from pyjmsack.migrate.java_expressions import UNKNOWN, Expressions
 from pyjmsack.migrate.java_parameters import header_name
 from pyjmsack.migrate.java_tokens import Tokens, split
 from pyjmsack.migrate.java_values import value_of
+from pyjmsack.migrate.values import is_secret
 
 __all__ = ["SetInMessage", "set_in"]
 
@@ -69,12 +70,17 @@ def _one(at: Expressions, found: SetInMessage, called: str, given: list[range]) 
             found.arguments[_ARGUMENTS[name]] = at.python(given[1])
         elif name.startswith("JMS") and not name.startswith("JMSX"):
             found.why.append(f"{name}: send a message, and set it there")
+        elif is_secret(name):
+            found.properties[name] = UNKNOWN
+            found.why.append(f"{name}: a secret stays out of files; read it from the environment")
         else:
             found.properties[name] = _typed(at, called, given[1])
     elif called in _ARGUMENTS and len(given) == 1:
         found.arguments[_ARGUMENTS[called]] = at.python(given[0])
     elif called == "setJMSType" and len(given) == 1:
-        found.why.append(f"JMSType: message = app.converter.to_message(body), message.type = {at.python(given[0])}")
+        found.why.append(
+            f"JMSType: send message = converter.to_message(body), with message.type = {at.python(given[0])}"
+        )
     elif called in _NO_EFFECT:
         found.why.append(f"{called} has no effect in Java, because the send overwrites it")
     elif called in _CREATES and len(given) == 1:

@@ -17,7 +17,7 @@ from pyjmsack.migrate.java_templates import Template
 from pyjmsack.migrate.java_tokens import Tokens, simple_name, split
 from pyjmsack.migrate.java_values import value_of
 from pyjmsack.migrate.model import Findings, Place, Send, Settings
-from pyjmsack.migrate.values import shown
+from pyjmsack.migrate.values import HIDDEN, is_secret, shown
 
 __all__ = ["TEMPLATES", "SendReader"]
 
@@ -109,7 +109,8 @@ class SendReader:
         tokens = self._tokens
         place = Place(self._file, tokens.all[index].line)
         end = max(tokens.after(index + 3), index + 4)
-        source = shown("code", "".join(_spaced(tokens, range(index, end))), 100)
+        written = "".join(_spaced(tokens, range(index, end)))
+        source = f"{name}.{called}({HIDDEN})" if is_secret(written) else shown("code", written, 100)
         if called in _OTHERS:
             return Send(place, source, _OTHERS[called], why=_WHY_OTHERS.get(called, _KEEP))
         template = self._template(name)

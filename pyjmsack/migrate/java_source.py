@@ -368,7 +368,7 @@ def _read_lines(
             topic = found[1] == "Topic"
             key, broker = f"create{found[1]}", settings.broker
             translate_destination(findings, place, key, found[2], topic=topic, broker=broker)
-        line = line.replace("@Header(", "(") if number in headers else line
+        line = line.replace("@Header(", "(").replace("@SendTo", "") if number in headers else line
         _calls(findings, place, _CALL.sub("(", line) if number in sends else line)
 
 

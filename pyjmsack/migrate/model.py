@@ -141,6 +141,8 @@ class Listener:
     answers: str = ""
     """The annotation of the value that its method returns; empty if it returns none."""
     reply_to: str = ""
+    reply_topic: bool = False
+    """Whether ``reply_to`` is the name of a topic."""
     autostart: bool = True
     on_error: str = ""
     """The bean whose ``ErrorHandler`` gets the errors of the listener, or empty."""

@@ -252,6 +252,43 @@ def test_a_string_is_sent_as_jackson_sends_one(tmp_path: Path) -> None:
     assert "properties={'_type': 'java.lang.String'}," in code
 
 
+def test_a_secret_that_a_message_carries_is_not_written(tmp_path: Path) -> None:
+    java = JAVA.replace('setJMSCorrelationID("c-1")', 'setStringProperty("apiKey", "s3cret")')
+    findings = found(tmp_path, java)
+    assert "s3cret" not in as_app(findings)
+    assert "s3cret" not in repr(findings.rows)
+    assert "'apiKey': ...," in as_app(findings).replace("}", ",")
+
+
+def test_answers_of_a_listener_of_a_topic_go_to_a_topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They went to a queue of that name. An unknown name is left to the user, and is not left out in silence."""
+    java = """\
+@JmsListener(destination = "a") @SendTo("b") String onA(String body) { return body; }
+@JmsListener(destination = "c", subscription = "s") @SendTo("${reply:d}") String onC(String body) { return body; }
+@JmsListener(destination = "e") @SendTo(name()) String onE(String body) { return body; }
+"""
+    findings = found(tmp_path, java)
+    listeners = made(as_app(findings), monkeypatch)["app"].listeners
+    assert (listeners["a"].reply_to.name, listeners["a"].reply_to.is_topic) == ("b", False)
+    assert (listeners["c"].reply_to.name, listeners["c"].reply_to.is_topic) == ("d", True)
+    assert listeners["e"].reply_to is None
+    assert [one.verdict for one in findings.rows if one.key == "@SendTo"][-1] is Verdict.BY_HAND
+
+
+def test_what_changes_the_json_of_a_class_and_a_class_that_no_source_has_are_said(tmp_path: Path) -> None:
+    java = """\
+@JmsListener(destination = "q") void f(Price price) {}
+@JmsListener(destination = "r") void g(Event event) {}
+@JsonTypeInfo(use = Id.NAME) record Price(@JsonFormat(pattern = "yyyy") Instant at) {}
+record Other(@JsonFormat(pattern = "yyyy") Instant at) {}
+"""
+    findings = found(tmp_path, java, f"{BOOT}spring.jms.listener.auto-startup=false\n")
+    changed = [one.value for one in findings.rows if one.key == "Price"]
+    assert [each.split()[0] for each in changed] == ["@JsonTypeInfo", "@JsonFormat"]
+    assert row(findings, "Event").verdict is Verdict.BY_HAND
+    assert as_app(findings).count("autostart=False") == 2
+
+
 def test_an_expression_of_spring_that_reads_the_configuration_has_its_value(tmp_path: Path) -> None:
     java = JAVA.replace(
         "void third", '@JmsListener(destination = "#{@names.orderQueue}") void on(String s) {} void third'
