@@ -74,16 +74,16 @@ def _outside(tokens: Tokens, start: int, stop: int) -> Iterator[int]:
 
 def declared_in(tokens: Tokens) -> dict[str, list[str]]:
     """Return the types with which each variable, parameter or method is declared in a source."""
-    found: dict[str, list[str]] = {}
+    found: dict[str, dict[str, None]] = {}
     for index in range(len(tokens.all) - 2):
         kind, name, after = tokens.all[index : index + 3]
         if kind.kind == name.kind == "word" and after.text in _ENDS:
-            found.setdefault(name.text, []).append(kind.text)
+            found.setdefault(name.text, {})[kind.text] = None
         elif kind.text == ">" and name.kind == "word" and after.text in _ENDS:
-            found.setdefault(name.text, []).append(_generic(tokens, index))
+            found.setdefault(name.text, {})[_generic(tokens, index)] = None
         elif kind.kind == "word" and name.text == "=" and after.text == "new":
-            found.setdefault(kind.text, []).append(simple_name(tokens, index + 3)[0])
-    return found
+            found.setdefault(kind.text, {})[simple_name(tokens, index + 3)[0]] = None
+    return {name: [*kinds] for name, kinds in found.items()}
 
 
 def _generic(tokens: Tokens, closing: int) -> str:

@@ -47,6 +47,8 @@ _WHY_OTHERS: Final = {
     "destination": "JmsClient: write its settings as arguments of the send",
 }
 _KEEP: Final = "an App has no call for it: keep a consumer or browser of a connection of your own"
+_LONGEST: Final = 2_000
+"""The most tokens of the arguments of a call."""
 _NOT_OF_REQUESTS: Final = ("delivery_mode", "delivery_delay", "correlation_id", "reply_to")
 _ORDER: Final = ("topic", "properties", "correlation_id", "reply_to", "delivery_mode", "priority", "time_to_live",
                  "delivery_delay")  # fmt: skip
@@ -114,7 +116,7 @@ class SendReader:
         if called in _OTHERS:
             return Send(place, source, _OTHERS[called], why=_WHY_OTHERS.get(called, _KEEP))
         template = self._template(name)
-        parts = parameters_in(tokens, tokens.inside(index + 3))
+        parts = parameters_in(tokens, tokens.inside(index + 3)[:_LONGEST])
         call = self._read(called, parts, template)
         kind = _SENDS[called]
         arguments = self._arguments(kind, call, template)

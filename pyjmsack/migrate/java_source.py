@@ -287,7 +287,7 @@ def read_sources(
             shapes.setdefault(name, shape)
         sent += sent_in(tokens) if file in codes else ()
     findings.classes = with_bases(shapes)
-    findings.sent += [name for name in sent if name in shapes]
+    findings.sent += [name for name in dict.fromkeys(sent) if name in shapes]
     shared = {name: value for each in constants.values() for name, value in each.items() if "." in name}
     read = {file: tokens_of(text) for file, text in codes.items()}
     names = {
