@@ -174,7 +174,7 @@ class _Migration:
         for path in files:
             if path.suffix not in _SOURCES or (data := self._bytes(path)) is None:
                 continue
-            if b"jms" in data.lower():
+            if b"jms" in data.lower() or b"@Scheduled" in data:
                 made[str(path)] = data.decode("utf-8", errors="replace")
                 self.findings.files += 1
             elif len(data) <= left and any(word in data for word in _WORTH):

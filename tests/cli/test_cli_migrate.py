@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 import pytest
 from cli_support import Cli, put
 
+from pyjmsack import ConnectionFactory
+
 WAIT = 30.0
 """Seconds after which a message that should come has not come."""
 
@@ -126,3 +128,53 @@ def test_check_connects_and_names_the_broker(cli: Cli, service: Path, broker_url
     result = cli.run("migrate", "--check", "--json", "--port", port(broker_url), service / "application.properties")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["factories"][0]["check"].startswith("connected to ")
+
+
+LABELS = """\
+package shop;
+class Labels {
+    private final JmsTemplate jms;
+    record Shipment(String shipmentId, URI label) {}
+    @ConfigurationProperties("shop") record Settings(String labelQueue) {}
+    @JmsListener(destination = "migrate.shipments", concurrency = "2")
+    void onShipment(Shipment shipment) {
+        jms.convertAndSend("migrate.labels", shipment, message -> {
+            message.setStringProperty("shipment", shipment.shipmentId());
+            return message;
+        });
+    }
+    @JmsListener(destination = "#{@settings.labelQueue}") void print(TextMessage label) { printer.print(label); }
+    @Bean MappingJackson2MessageConverter json() {
+        var converter = new MappingJackson2MessageConverter();
+        converter.setTypeIdPropertyName("_type");
+        return converter;
+    }
+}
+"""
+
+
+def test_a_method_that_only_sends_sends_as_it_did_in_java(
+    cli: Cli, service: Path, broker_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The code runs as it is, and its messages have the settings of the template."""
+    (service / "Labels.java").write_text(LABELS, encoding="utf-8")
+    with (service / "application.properties").open("a", encoding="utf-8") as file:
+        file.write(
+            "spring.jms.template.priority=7\nspring.jms.template.time-to-live=1h\nshop.label-queue=migrate.print\n"
+        )
+    result = cli.run("migrate", "--port", port(broker_url), "--emit", "app", service)
+    (service / "labels_service.py").write_text(result.stdout, encoding="utf-8")
+    monkeypatch.chdir(service)
+    monkeypatch.delitem(sys.modules, "labels_service", raising=False)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert "queue migrate.print" in cli.ok("listeners", "labels_service:app")
+    made: Any = sys.modules.pop("labels_service")
+    monkeypatch.setitem(sys.modules, "labels_service", made)  # until the end of the test
+    with made.app.test(broker_url), ConnectionFactory(broker_url).create_context() as context:
+        consumer = context.create_consumer(context.create_queue("migrate.labels"))
+        made.app.sender.send("migrate.shipments", made.Shipment("S1", "s3://labels/1"))
+        label = consumer.receive(timeout=WAIT)
+    assert label is not None
+    assert json.loads(label.body) == {"shipmentId": "S1", "label": "s3://labels/1"}
+    assert dict(label.properties).items() >= {"_type": "shop.Labels$Shipment", "shipment": "S1"}.items()
+    assert (label.priority, label.expiration is None) == (7, False)
