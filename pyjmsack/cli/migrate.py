@@ -17,7 +17,6 @@ from pyjmsack.cli.terminal import visible, visible_json
 from pyjmsack.explain import Explanation, Fact, explain
 from pyjmsack.migrate import (
     PLAIN,
-    USER,
     Factory,
     Findings,
     Listener,
@@ -236,7 +235,7 @@ def _complain(findings: Findings) -> None:
 
 def _connected(factory: Factory) -> str:
     """Connect once, and return the result as a line for the report."""
-    wanted = [*([USER] if factory.asks_for_user else []), *factory.secrets.values()]
+    wanted = [*([factory.user_variable] if factory.asks_for_user else []), *factory.secrets.values()]
     missing = [variable for variable in wanted if not os.environ.get(variable)]
     if missing:
         return f"not tried: set {', '.join(missing)}"
@@ -248,7 +247,7 @@ def _connected(factory: Factory) -> str:
     if factory.url.startswith("failover:"):
         options |= {"failover.startupMaxReconnectAttempts": 1}
     try:
-        username = factory.username or (os.environ[USER] if factory.asks_for_user else None)
+        username = factory.username or (os.environ[factory.user_variable] if factory.asks_for_user else None)
         made = ConnectionFactory(factory.url, username=username, password=password, options=options)
         with made.create_connection() as connection:
             metadata = connection.metadata

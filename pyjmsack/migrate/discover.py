@@ -19,7 +19,7 @@ from pyjmsack.migrate.java_url import parse_java_url
 from pyjmsack.migrate.jndi import is_jndi, read_jndi
 from pyjmsack.migrate.model import Findings, Place, Settings, Unreadable
 from pyjmsack.migrate.properties_file import Entry, read_properties
-from pyjmsack.migrate.serving import say_client_ids, say_queues, say_users
+from pyjmsack.migrate.serving import own_variables, say_client_ids, say_queues, say_users
 from pyjmsack.migrate.spring_xml import is_spring, read_spring
 from pyjmsack.migrate.xml_file import Element, read_xml
 from pyjmsack.migrate.yaml_file import read_yaml
@@ -93,6 +93,7 @@ class _Migration:
         read_sources(self.findings, self.settings, codes, self.others, self.known, container, template)
         for file, entries in properties.items():
             read_jackson(self.findings, file, entries)
+        own_variables(self.findings)
         say_client_ids(self.findings)
         say_queues(self.findings)
         say_users(self.findings)

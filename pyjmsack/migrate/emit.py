@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from pyjmsack.migrate.model import USER, Factory, Findings, Listener
+from pyjmsack.migrate.model import Factory, Findings, Listener
 from pyjmsack.migrate.serving import CLIENT_ID, destination_of, needs_client_id
 
 __all__ = ["as_environment", "as_python", "as_toml", "comment", "identifier", "login", "named"]
@@ -87,7 +87,7 @@ def as_toml(findings: Findings) -> str:
     for name, factory in named(findings.factories).items():
         lines += [f"[factories.{name}]", f"url = {_quoted(factory.url)}"]
         if factory.username or factory.asks_for_user:
-            lines.append(f"username = {_quoted(factory.username or f'env:{USER}')}")
+            lines.append(f"username = {_quoted(factory.username or f'env:{factory.user_variable}')}")
         lines += [f'{_quoted(option)} = "env:{variable}"' for option, variable in factory.secrets.items()]
         lines.append("")
     for listener in findings.listeners:
@@ -123,7 +123,7 @@ def as_environment(findings: Findings) -> str:
         lines.append(f"{variable}={_shell(factory.url)}")
         if factory.username:
             lines.append(f"# --user {factory.username}")
-        lines += [f"{USER}="] if factory.asks_for_user else []
+        lines += [f"{factory.user_variable}="] if factory.asks_for_user else []
         lines += [f"{secret}=" for secret in factory.secrets.values()]
     return "\n".join(dict.fromkeys(lines)) + "\n"
 
@@ -177,7 +177,7 @@ def login(factory: Factory) -> Iterator[str]:
     if factory.username:
         yield f"username={factory.username!r}"
     elif factory.asks_for_user:
-        yield f'username=os.environ["{USER}"]'
+        yield f'username=os.environ["{factory.user_variable}"]'
     if "jms.password" in factory.secrets:
         yield f'password=os.environ["{factory.secrets["jms.password"]}"]'
     options = {option: variable for option, variable in factory.secrets.items() if option != "jms.password"}

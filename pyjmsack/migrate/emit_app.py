@@ -183,6 +183,8 @@ def _listener(
     other = other_queue(listener, factory)
     told = remark(f"{listener.place}: {other}") if other else ""
     remarks, body = code
+    if listener.answers and listener.answer:
+        remarks += remark(f"{listener.place}: its answers have settings: {listener.answer}", "    ")
     return (
         f"{told}{head}\n"
         f"{_def(name, listener.parameters or [('message', 'Message')], listener.answers)}\n"

@@ -67,6 +67,10 @@ BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
             (_CHANGED, "app.listener(..., shared=True)", "several consumers divide the messages"),
             (Verdict.SAME, "app.listener(...)", "not shared by default"),
         ),
+        "replyPubSubDomain": (
+            (_CHANGED, "app.listener(..., reply_to=Topic(name))", "answers go to a topic"),
+            (_CHANGED, "app.listener(..., reply_to=name)", "answers go to a queue"),
+        ),
         "autoStartup": (
             (Verdict.SAME, "app.listener(...)", "a listener starts with its app"),
             (_CHANGED, "app.listener(..., autostart=False)", 'app.listeners["name"].start() starts it'),

@@ -44,6 +44,9 @@ class Container:
     shared: str | None = None
     client_id: str | None = None
     autostart: str | None = None
+    answers_to_topic: str | None = None
+    answer: str = ""
+    """The Python text of an answer with the settings of ``replyQosSettings``, or empty."""
     factory: str = ""
     """The name of the connection factory in the findings, or empty."""
     unknown: list[str] = field(default_factory=list)
@@ -61,6 +64,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "shared": ("subscriptionShared",),
     "client_id": ("clientId",),
     "autostart": ("autoStartup",),
+    "answers_to_topic": ("replyPubSubDomain",),
 }
 
 
@@ -109,6 +113,8 @@ class BeanRows:
             setattr(found, setting, value)
             found.unknown += [one for one in names if made.unsure(one)]
         found.factory = self._connection_factory(bean)
+        answer = made.one("replyQosSettings")
+        found.answer = _qos(answer)[1] if answer is not None else ""
         found.on_error = bean.names[0] if made.one("errorHandler") is not None else ""
         return found
 
@@ -371,7 +377,7 @@ class BeanRows:
 
     def _is_json(self, bean: Bean, one: Property) -> bool:
         """Whether the value of a property is a converter of JSON that these sources make."""
-        made, name = one.only.made, one.only.source
+        made, name = one.only.made, one.only.source.removesuffix(" ( )")
         other = self._by_name.get(bean.references.get(name, name))
         made = made or (other.made if other is not None else None)
         return made is not None and made.class_name in _CONVERTERS

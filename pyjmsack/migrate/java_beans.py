@@ -117,9 +117,11 @@ def _bean(file: str, tokens: Tokens, start: int, known: Known) -> tuple[Bean | N
     names: list[str] = []
     index = start + 2
     if tokens.is_at(index, "("):
-        inside = tokens.inside(index)[:_LONGEST_ANNOTATION]
-        texts = [range(at, at + 1) for at in inside if tokens.all[at].kind == "text"]
-        names = [name for one in texts if (name := value_of(tokens, one, known))]
+        for part in split(tokens, tokens.inside(index)[:_LONGEST_ANNOTATION]):
+            sides = split(tokens, part, "=")
+            if len(sides) == 1 or tokens.all[part.start].text in ("name", "value"):
+                texts = [range(at, at + 1) for at in sides[-1] if tokens.all[at].kind == "text"]
+                names += [name for one in texts if (name := value_of(tokens, one, known))]
         index = tokens.after(index)
     head = head_of(tokens, index)
     if head is None:

@@ -165,7 +165,7 @@ class _Reader:
     def _fill(self, listener: Listener, texts: Mapping[str, str | None], container: Container) -> None:
         mode: NewMode | None = mode_of(container.acknowledge or "", transacted=container.transacted == "true")
         listener.mode = mode.mode if mode is not None else listener.mode
-        listener.selector = texts.get("selector") or ""
+        listener.selector = (texts.get("selector") or "").strip()
         workers = texts.get("concurrency") or ""
         listener.concurrency = (workers if container.simple else at_most(workers)) or container.concurrency or "1"
         listener.label = texts.get("id") or ""
@@ -173,6 +173,10 @@ class _Reader:
         listener.autostart = container.autostart != "false"
         listener.factory = container.factory
         listener.on_error = container.on_error
+        listener.answer = container.answer
+        listener.reply_topic = listener.topic
+        if container.answers_to_topic is not None:
+            listener.reply_topic = container.answers_to_topic == "true"
         if listener.topic:
             subscription = texts.get("subscription") or ""
             listener.shared = container.shared == "true"
@@ -211,6 +215,7 @@ class _Reader:
                 why = one.open or "a parameter of the listener"
                 self._findings.add(place, "@Header", "", verdict, f"{one.name}: {one.annotation}", why)
                 self.headers.add(one.line)
+        self._say_generic(tokens.inside(head.opening))
         self._reply(listener, head, start)
         listener.answers = self._answers(head)
         if listener.answers == "str" and self._findings.type_property:
@@ -221,6 +226,16 @@ class _Reader:
             )
             python = f"Answer(json.dumps(text), properties={{{property_!r}: 'java.lang.String'}})"
             self._findings.add(Place(self._file, head.line), "(answer)", "String", _HAND, python, why)
+
+    def _say_generic(self, inside: range) -> None:
+        """Add a row for each class with types in brackets, which a dataclass does not know."""
+        tokens = self._tokens
+        for index in inside:
+            if tokens.is_at(index + 1, "<") and (name := tokens.all[index].text) in self._findings.classes:
+                code = tokens.source(range(index, min(index + 6, inside.stop)))
+                why = "fields of the types in the brackets are Any, so that an object in them is a dict"
+                place = Place(self._file, tokens.all[index].line)
+                self._findings.add(place, name, shown("code", code), _HAND, "", why)
 
     def _with_one_body(self, parameters: list[Parameter]) -> list[Parameter]:
         """Return the parameters without those that would get the body too, which have a row instead."""
@@ -247,7 +262,7 @@ class _Reader:
             self._findings.add(place, key, code, _HAND, "app.listener(..., reply_to=...)", _NO_ANSWER)
             return
         broker = self._settings.broker
-        made = translate_destination(self._findings, place, key, name, topic=listener.topic, broker=broker)
+        made = translate_destination(self._findings, place, key, name, topic=listener.reply_topic, broker=broker)
         listener.reply_to, listener.reply_topic = made.name, made.topic
 
     def _send_to(self, head: Head, start: int) -> range | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Final
 
@@ -307,12 +308,22 @@ def read_sources(
             read_schedules(findings, file, read[file], names[file])
         sends = read_functions(findings, settings, file, read[file], names[file], beans, template, shapes)
         _read_lines(findings, settings, file, text, beans.covered.get(file, set()), headers, sends)
+    if beans.template("") is not None:
+        _say_no_template(findings)
     _name_types(findings, shapes, codes)
     complete_bodies(findings, shapes)
     findings.areas = {name: (Place(shape.file, shape.line), shape.last) for name, shape in shapes.items()}
     order = {file: number for number, file in enumerate(codes)}
     rows = sorted(findings.rows[start:], key=lambda row: (order.get(row.place.file, len(order)), row.place.line))
     findings.rows[start:] = rows
+
+
+def _say_no_template(findings: Findings) -> None:
+    """Correct the rows of the keys for a template that Spring Boot does not make, because the sources have a bean."""
+    why = "a JmsTemplate is a bean of the sources, so that Spring Boot makes none, and nothing reads this key"
+    for number, row in enumerate(findings.rows):
+        if row.key.startswith("spring.jms.template."):
+            findings.rows[number] = replace(row, verdict=Verdict.IGNORED, python="", why=why)
 
 
 def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:

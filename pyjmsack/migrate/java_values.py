@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
+from textwrap import dedent
 from typing import Final
 
 from pyjmsack.migrate.java_tokens import Tokens, split
@@ -18,6 +19,7 @@ _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "s": "
 _GETTER: Final = re.compile(r"^(?:get|is)(?=[A-Z])")
 _LONGEST: Final = 10_000
 _MOST_TOKENS: Final = 200
+_KINDS: Final = ("class", "interface", "record", "enum", "object")
 _LONGEST_FIELD: Final = 30
 _NAMED: Final = re.compile(
     r"AUTO_ACKNOWLEDGE|CLIENT_ACKNOWLEDGE|DUPS_OK_ACKNOWLEDGE|SESSION_TRANSACTED|INDIVIDUAL_ACKNOWLEDGE|PERSISTENT"
@@ -91,7 +93,7 @@ def _one(tokens: Tokens, part: range, known: Known) -> str | None:
         if first.kind == "text":
             return _resolved(_unescaped(first.text), known)
         if first.kind == "block":
-            return None
+            return _resolved(_unescaped_block(first.text), known)
         if found := _NUMBER.fullmatch(first.text):
             return found[1].replace("_", "")
         if first.text in ("true", "false"):
@@ -147,6 +149,13 @@ def _unescaped(text: str) -> str:
     )  # fmt: skip
 
 
+def _unescaped_block(text: str) -> str:
+    """Return the text of a text block: without the indentation that all of its lines have."""
+    inner = text[3:-3] if len(text) > 5 and text.endswith('"""') else text[3:]
+    lines = dedent(inner.partition("\n")[2]).split("\n")
+    return _unescaped(f'"{chr(10).join(line.rstrip() for line in lines)}"')
+
+
 def constants_of(file: str, tokens: Tokens) -> dict[str, str]:
     """Return the constants of a file whose values are literals, as ``NAME`` and as ``Class.NAME``.
 
@@ -154,9 +163,16 @@ def constants_of(file: str, tokens: Tokens) -> dict[str, str]:
     """
     nothing = Known(None, {})
     found: dict[str, str] = {}
+    owners: dict[str, str] = {}
     double: set[str] = set()
+    owner = ""
     for index, token in enumerate(tokens.all):
-        if token.text not in ("final", "val") or token.kind != "word":
+        if token.kind != "word":
+            continue
+        if token.text in _KINDS and index + 1 < len(tokens.all):
+            owner = tokens.all[index + 1].text
+        in_interface = token.text == "String" and tokens.is_at(index + 2, "=") and tokens.all[index + 1].text.isupper()
+        if token.text not in ("final", "val") and not in_interface:
             continue
         equals = next((at for at in range(index, min(index + 12, len(tokens.all))) if tokens.is_at(at, "=")), None)
         if equals is None or tokens.all[equals - 1].kind != "word":
@@ -168,8 +184,10 @@ def constants_of(file: str, tokens: Tokens) -> dict[str, str]:
             double.add(name)
         elif value is not None:
             found[name] = value
+            owners[name] = owner
     kept = {name: value for name, value in found.items() if name not in double}
-    return {**kept, **{f"{PurePath(file).stem}.{name}": value for name, value in kept.items()}}
+    of_file = {f"{PurePath(file).stem}.{name}": value for name, value in kept.items()}
+    return {**kept, **of_file, **{f"{owners[name]}.{name}": value for name, value in kept.items() if owners[name]}}
 
 
 def fields_of(tokens: Tokens, known: Known) -> dict[str, str]:

@@ -109,6 +109,14 @@ class Factory:
     secrets: dict[str, str] = field(default_factory=dict)
     """The options of the pyjmsack URL whose value is a secret, each with the environment variable that holds it."""
 
+    suffix: str = ""
+    """The end of the names of its variables, if another factory of the same service has the names without it."""
+
+    @property
+    def user_variable(self) -> str:
+        """The variable with the name of the user."""
+        return f"{USER}{self.suffix}"
+
     @property
     def asks_for_user(self) -> bool:
         """Whether there is a password but no file names the user. The user name comes from ``USER`` in this case."""
@@ -143,6 +151,8 @@ class Listener:
     reply_to: str = ""
     reply_topic: bool = False
     """Whether ``reply_to`` is the name of a topic."""
+    answer: str = ""
+    """The Python text of its answers, if they have settings of their own."""
     autostart: bool = True
     on_error: str = ""
     """The bean whose ``ErrorHandler`` gets the errors of the listener, or empty."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 from urllib.parse import unquote
 
-from pyjmsack.migrate.model import USER, Factory, Findings, Listener, Verdict
+from pyjmsack.migrate.model import Factory, Findings, Listener, Verdict
 from pyjmsack.migrate.values import shown
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "destination_of",
     "needs_client_id",
     "other_queue",
+    "own_variables",
     "say_client_ids",
     "say_queues",
     "say_users",
@@ -25,6 +27,7 @@ CLIENT_ID: Final = "PYJMSACK_CLIENT_ID"
 """The environment variable with the client id of durable subscriptions."""
 QUEUE_KEY: Final = "(queue of the subscription)"
 """The key of the row about the name of the queue of a subscription."""
+_OF_PROFILES: Final = (".properties", ".yml", ".yaml")
 _NO_PREFETCH: Final = re.compile(r"prefetchPolicy\.\w+=0(?!\d)")
 _CLIENT_ID_OF_URL: Final = re.compile(r"[?&]jms\.clientID=([^&)]*)")
 _SHARING: Final = 'docs/howto/from-spring.md, "A subscription that Java and Python share", says how both have one queue'
@@ -101,9 +104,28 @@ def say_client_ids(findings: Findings) -> None:
             findings.add(listener.place, "(client id)", "", Verdict.BY_HAND, f"env:{CLIENT_ID}", why)
 
 
+def own_variables(findings: Findings) -> None:
+    """Give each connection factory that is a bean variables of its own, except the first one with a password.
+
+    Two such factories are two brokers of one service. The factories of profiles are one broker in several environments.
+    """
+    first = True
+    for factory in findings.factories:
+        if not factory.secrets or factory.place.file.endswith(_OF_PROFILES):
+            continue
+        if not first:
+            factory.suffix = f"_{re.sub(r'[^A-Za-z0-9]+', '_', factory.name).strip('_').upper()}"
+            for number, row in enumerate(findings.rows):
+                mine = row.place == factory.place or row.key.startswith(f"{factory.name}.")
+                if row.place.file == factory.place.file and mine and row.python.startswith("env:PYJMSACK_"):
+                    findings.rows[number] = replace(row, python=f"{row.python}{factory.suffix}")
+            factory.secrets = {name: f"{variable}{factory.suffix}" for name, variable in factory.secrets.items()}
+        first = False
+
+
 def say_users(findings: Findings) -> None:
     """Add a row for each factory with a password whose user no file names."""
     for factory in findings.factories:
         if factory.asks_for_user:
             why = "there is a password, and no file says the name of its user; set this variable"
-            findings.add(factory.place, "(user)", "", Verdict.CHANGED, f"env:{USER}", why)
+            findings.add(factory.place, "(user)", "", Verdict.CHANGED, f"env:{factory.user_variable}", why)

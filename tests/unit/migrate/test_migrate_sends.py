@@ -353,3 +353,63 @@ def test_toml_says_how_a_subscription_is_kept_and_shared(tmp_path: Path) -> None
 )
 def test_no_source_makes_code_that_is_not_python(tmp_path: Path, java: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made(as_app(of_text(tmp_path, "L.java", java)), monkeypatch)
+
+
+PARTNERS = """\
+class Partners {
+    @Bean(destroyMethod = "stop") ActiveMQConnectionFactory home() {
+        return new ActiveMQConnectionFactory("tcp://home:61616", "h", "s3cret");
+    }
+    @Bean ActiveMQConnectionFactory partner() {
+        ActiveMQConnectionFactory factory = new ActiveMQConnectionFactory("tcp://partner:61616");
+        factory.setPassword("s3cret");
+        return factory;
+    }
+    @Bean JmsTemplate partnerTemplate(ConnectionFactory partner) { return new JmsTemplate(partner); }
+    @Bean DefaultJmsListenerContainerFactory work(ConnectionFactory home) {
+        var factory = new DefaultJmsListenerContainerFactory();
+        factory.setConnectionFactory(home);
+        factory.setReplyPubSubDomain(true);
+        factory.setReplyQosSettings(new QosSettings(1, 3, 10000));
+        return factory;
+    }
+    private final JmsTemplate partnerTemplate;
+    @SendTo("done")
+    @JmsListener(destination = Names.IN, containerFactory = "work", selector = \"\"\"
+            country = 'AT'
+              AND total > 10
+            \"\"\")
+    String on(Envelope<Order> envelope) { partnerTemplate.convertAndSend(Names.OUT, "x"); return ""; }
+    record Envelope<T>(T body) {}
+}
+interface Names { String IN = "in"; String OUT = IN + ".out"; }
+"""
+
+
+def test_two_brokers_have_two_apps_and_two_passwords(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second broker got the password of the first, and a template of the second one sent to the first."""
+    monkeypatch.setenv("PYJMSACK_PASSWORD_PARTNER", "another")
+    monkeypatch.setenv("PYJMSACK_USER_PARTNER", "p")
+    findings = found(tmp_path, PARTNERS, "spring.jms.template.priority=9\n")
+    code = as_app(findings)
+    names = made(code, monkeypatch)
+    login = {"username": "p", "password": "another"}
+    assert names["partner_app"]._login.items() >= login.items()
+    assert names["app"]._login["password"] == "from outside"
+    assert "partner_app.sender.send('in.out', 'x')" in code
+    assert row(findings, "partner.password").python == "env:PYJMSACK_PASSWORD_PARTNER"
+    assert row(findings, "spring.jms.template.priority").verdict is Verdict.IGNORED, "Spring Boot makes no template"
+
+
+def test_a_listener_has_the_text_block_the_constants_and_the_settings_of_its_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYJMSACK_PASSWORD_PARTNER", "another")
+    monkeypatch.setenv("PYJMSACK_USER_PARTNER", "p")
+    findings = found(tmp_path, PARTNERS, "")
+    code = as_app(findings)
+    listener = made(code, monkeypatch)["app"].listeners["in"]
+    assert listener.settings.selector == "country = 'AT'\n  AND total > 10"
+    assert (listener.reply_to.name, listener.reply_to.is_topic) == ("done", True)
+    assert "priority=3, time_to_live=10)" in " ".join(line.lstrip(" #") for line in code.splitlines())
+    assert row(findings, "Envelope").verdict is Verdict.BY_HAND
