@@ -24,6 +24,10 @@ _MODES: Final = {
 }
 _CLIENT_ID_OF_URL: Final = re.compile(r"(?<=[?&])jms\.clientID=([^&]*)&?")
 _WORD: Final = re.compile(r"\b[A-Za-z_]\w*\b")
+_STRICT: Final = (
+    "Records of Java take JSON without some of their components, and a dataclass takes only JSON with each field that"
+    " has no default: write `| None = None` behind fields that may be missing or null."
+)
 _RETRIES: Final = {"activemq": "Retry(6, delay=1, backoff=1)", "artemis": "Retry(delay=0)", "qpid": "Retry(delay=0)"}
 """The rule of each Java client for a message that was rolled back. The clients of Artemis and Qpid JMS leave the waits
 and the limit to the broker. The client of ActiveMQ Classic delivers the message up to six more times, each time after
@@ -42,7 +46,8 @@ def as_app(findings: Findings) -> str:
     taken = {"logging", "os", "json", "field", "converter", *KNOWN, *classes, *(app for app, _, _ in apps)}
     remarks = Remarks(findings, {factory.name: app for app, factory, _ in apps if factory is not None}, apps[0][0])
     camel = findings.camel_case
-    body: list[str] = []
+    strict = any(fields and name in findings.records for name, fields in classes.items())
+    body: list[str] = [remark(_STRICT)] if strict else []
     for name, fields in classes.items():
         body += _class(name, fields, camel, remarks.of_class(name))
     converter = _converter(findings, classes)

@@ -312,6 +312,7 @@ def read_sources(
         _say_no_template(findings)
     _name_types(findings, shapes, codes)
     complete_bodies(findings, shapes)
+    findings.records = {name for name, shape in shapes.items() if shape.record}
     findings.areas = {name: (Place(shape.file, shape.line), shape.last) for name, shape in shapes.items()}
     order = {file: number for number, file in enumerate(codes)}
     rows = sorted(findings.rows[start:], key=lambda row: (order.get(row.place.file, len(order)), row.place.line))

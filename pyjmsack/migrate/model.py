@@ -244,6 +244,8 @@ class Findings:
     """Whether the converter needs ``camel_case=True``, because a field is a word of Python."""
     areas: dict[str, tuple[Place, int]] = field(default_factory=dict)
     """The place and the last line of each of these classes."""
+    records: set[str] = field(default_factory=set)
+    """The names of those that are records."""
     unreadable: list[str] = field(default_factory=list)
     other_keys: int = 0
     """Keys that have nothing to do with messaging."""

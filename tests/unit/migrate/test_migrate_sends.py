@@ -235,6 +235,7 @@ record A(String x, @Nullable String y, int z) {}
     assert "only one parameter gets the body" in row(findings, "other").why
     names = made(as_app(findings), monkeypatch)
     assert (names["A"]("x").y, names["A"]("x").z, names["B"]().x) == (None, 0, None)
+    assert as_app(findings).count("# Records of Java take JSON without some of their components") == 1
 
 
 def test_the_body_of_a_message_of_spring_is_a_parameter_of_its_own(tmp_path: Path) -> None:
