@@ -127,7 +127,7 @@ class JsonConverter:
             MessageFormatException: the body is no JSON or does not fit ``wanted``, or the property names an unknown
                 type.
         """
-        if isinstance(message, TextMessage) and wanted in (str, Any, object) and self._is_text_of_java(message):
+        if self._is_text_of_java(message, wanted):
             return self._json(message)
         if wanted is str and isinstance(message, TextMessage):
             return message.text
@@ -158,8 +158,10 @@ class JsonConverter:
                 return message.text
         return message.body
 
-    def _is_text_of_java(self, message: Message) -> bool:
-        """Whether Jackson wrote a ``String``, which is a text of JSON in quotes."""
+    def _is_text_of_java(self, message: Message, wanted: Any) -> bool:
+        """Whether a text is wanted, and Jackson wrote a ``String``, which is a text of JSON in quotes."""
+        if not isinstance(message, TextMessage) or wanted not in (str, Any, object):
+            return False
         of_type = self.type_property is not None and message.properties.get(self.type_property)
         return of_type == "java.lang.String" and "java.lang.String" not in self.types
 
