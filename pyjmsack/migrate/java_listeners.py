@@ -207,6 +207,11 @@ class _Reader:
         if head is None:
             return
         listener.function = head.name
+        if not self._file.endswith(".java"):
+            why = "only methods of Java are read: write the parameters, the answer, and the class of the body"
+            self._findings.add(listener.place, "(parameters)", shown("name", head.name), _HAND, "", why)
+            self._reply(listener, head, start)
+            return
         parameters = self._with_one_body(parameters_of(tokens, tokens.inside(head.opening), self._known))
         listener.parameters = [(one.name, one.annotation) for one in parameters]
         for one in parameters:

@@ -99,7 +99,7 @@ class SendReader:
         while index < method.body.stop:
             name = tokens.all[index].text
             if name in self._names and tokens.is_at(index + 1, ".") and tokens.is_at(index + 3, "("):
-                called, end = tokens.all[index + 2].text, max(tokens.after(index + 3), index + 4)
+                called, end = tokens.all[index + 2].text, self._end(index)
                 if called in _SENDS or called in _OTHERS:
                     start = index - 2 if tokens.is_at(index - 2, "this", ".") else index
                     yield self._send(name, called, index), range(start, end)
@@ -107,10 +107,18 @@ class SendReader:
                     continue
             index += 1
 
+    def _end(self, index: int) -> int:
+        """Return the index behind a call, with all calls of the chain of a ``JmsClient``."""
+        tokens = self._tokens
+        end = max(tokens.after(index + 3), index + 4)
+        while tokens.is_at(index + 2, "destination") and tokens.is_at(end, ".") and tokens.is_at(end + 2, "("):
+            end = max(tokens.after(end + 2), end + 3)
+        return end
+
     def _send(self, name: str, called: str, index: int) -> Send:
         tokens = self._tokens
         place = Place(self._file, tokens.all[index].line)
-        end = max(tokens.after(index + 3), index + 4)
+        end = self._end(index)
         written = "".join(_spaced(tokens, range(index, end)))
         source = f"{name}.{called}({HIDDEN})" if is_secret(written) else shown("code", written, 100)
         if called in _OTHERS:

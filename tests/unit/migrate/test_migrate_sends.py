@@ -182,6 +182,8 @@ class Left {
         jms.convertAndSend(name(), order, this::enrich);
         JmsTemplate jms = null;
         jms.execute(session -> null);
+        JmsClient client = null;
+        client.destination("log").withTimeToLive(1000).send("x");
     }
     @Scheduled(cron = "0 0 7 * * MON") void monday() { }
     @Bean DefaultJmsListenerContainerFactory work() {
@@ -209,7 +211,8 @@ def test_what_is_left_to_do_stands_at_its_place_and_on_stderr(tmp_path: Path) ->
     }
     assert "# @app.listener('\"a\" + name ( )', concurrency='1-3', retry=Retry(delay=0))\n# def nameless(" in ran.stdout
     body = ran.stdout.partition("def on_order(")[2].partition("\n\n\n")[0]
-    assert all(each in body for each in ("@Transactional", "this::enrich", "jms.execute", "Header('n')"))
+    wanted = ("@Transactional", "this::enrich", "jms.execute", "Header('n')", 'withTimeToLive(1000).send("x")')
+    assert all(each in body for each in wanted)
     assert "def monday() -> None:" in ran.stdout
 
 
@@ -414,3 +417,21 @@ def test_a_listener_has_the_text_block_the_constants_and_the_settings_of_its_ans
     assert (listener.reply_to.name, listener.reply_to.is_topic) == ("done", True)
     assert "priority=3, time_to_live=10)" in " ".join(line.lstrip(" #") for line in code.splitlines())
     assert row(findings, "Envelope").verdict is Verdict.BY_HAND
+
+
+def test_the_parameters_of_another_language_are_left_to_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of a parameter of Kotlin was taken for its type, and a header was left out in silence."""
+    kotlin = """\
+class K(private val jms: JmsTemplate) {
+    @JmsListener(destination = "in") fun on(order: Order, @Header("region") region: String?) {
+        jms.convertAndSend("out", order)
+    }
+}
+"""
+    findings = of_text(tmp_path, "K.kt", kotlin)
+    names = made(as_app(findings), monkeypatch)
+    assert names["on"].__annotations__ == {"message": "Message", "return": "None"}
+    assert row(findings, "(parameters)").verdict is Verdict.BY_HAND
+    assert row(findings, "convertAndSend").verdict is Verdict.BY_HAND
