@@ -77,8 +77,9 @@ class KeyValueFormatter(JsonFormatter):
 def json(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
     """Write the library's log as JSON, one object a line.
 
-    A second call replaces the handler of the first one. Handlers of the application stay. But handlers of the root
-    logger no longer get the records of this library, because each event would be written twice.
+    A second call replaces the handler of the first one. Handlers that the application added to the logger ``pyjmsack``
+    stay. Handlers of the root logger no longer get the records of this library, because otherwise each event would be
+    written twice.
 
     Args:
         level: the least level that is written.

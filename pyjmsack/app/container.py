@@ -131,7 +131,9 @@ class Container:
         return all(worker.busy for worker in self._workers)
 
     def _patience(self) -> float:
-        """Return in how many seconds one more worker starts, because a message may wait behind a slow one."""
+        """Return the seconds until one more worker may start; 0 or less means now. Another worker helps, because a
+        message may wait behind a message that takes long.
+        """
         return max(worker.busy_since for worker in self._workers) + SLOW - time.monotonic()
 
     def _begun(self) -> None:

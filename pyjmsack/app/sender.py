@@ -125,9 +125,10 @@ class Sender:
             body: a value that the converter turns into a message; or a message.
             topic: whether ``destination`` is the name of a topic.
             properties: properties to set in the message. ``None`` = none.
-            correlation_id: the correlation id to set. ``None`` leaves that of a ``body`` that is a message.
-            reply_to: where the answer goes: a name of a queue, or a destination. ``None`` leaves that of a ``body``
-                that is a message.
+            correlation_id: the correlation id to set. ``None``: a ``body`` that is a message keeps its own
+                one.
+            reply_to: where the answer goes: a name of a queue, or a destination. ``None``: a ``body``
+                that is a message keeps its own one.
             delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
 
         Raises:

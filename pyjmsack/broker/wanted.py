@@ -76,7 +76,10 @@ class Wanted:
         if self.queues or self.topics or self.settings:
             raise ValueError("configuration: write the destinations and their settings into that file")
         if missing := [port for port in _PORTS if port.encode() not in self.configuration]:
-            raise ValueError(f"configuration: a connector must listen at {missing[0]}, one for AMQP and one for STOMP")
+            raise ValueError(
+                f"configuration: the file does not contain {missing[0]}; it needs a connector for AMQP at"
+                f" {_PORTS[0]} and one for STOMP at {_PORTS[1]}"
+            )
 
 
 def with_artemis_wishes(template: bytes, wanted: Wanted) -> bytes:

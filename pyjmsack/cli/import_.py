@@ -92,8 +92,8 @@ class _Progress:
         if not self.done and known.get("format") != _FORMAT:
             raise Failure(
                 f"{path} was written by another version of pyjmsack, so the broker would not recognise the lines that"
-                " it has already: finish this import with that version, or import only the lines after line"
-                f" {self.lines:,}, with another --resume FILE; up to one batch of these may be in the queue already"
+                " it has already. Finish this import with that version, or import only the lines after line"
+                f" {self.lines:,} with another --resume FILE; then up to one batch of lines may be sent twice"
             )
 
     def save(self) -> None:

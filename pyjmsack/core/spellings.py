@@ -72,7 +72,7 @@ def check_composite(destination: Destination, metadata: ConnectionMetadata | Non
         return
     raise InvalidDestinationException(
         f"{name!r}: {why}; send to each of {parts} in one transaction, or consume from each;"
-        f" a destination whose own name has a comma is {type(destination).__name__}({name!r})"
+        f" if the comma belongs to the name, give {type(destination).__name__}({name!r}) instead of the text"
     )
 
 

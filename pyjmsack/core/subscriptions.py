@@ -135,7 +135,7 @@ class Subscriptions:
             self.release(claimed.result())
 
     def release_after(self, subscription: Subscription, ended: Completion[None]) -> None:
-        """Note that a subscriber is leaving. The name is free when the broker has answered."""
+        """Remember that a subscriber is leaving, and release its name when ``ended`` is done."""
         use = self._uses.get((subscription.name, subscription.durable))
         if use is not None and any(other is subscription for other in use.live):
             use.leaving.append(subscription)

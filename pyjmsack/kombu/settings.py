@@ -121,7 +121,11 @@ def _options(url: str, given: Mapping[str, object], connect_timeout: float | Non
 
 
 def _context(url: str, given: Any) -> ssl.SSLContext | None:
-    """Return the TLS context of ``broker_use_ssl``, which is true or a mapping with the names of :mod:`ssl`."""
+    """Return the TLS context that ``broker_use_ssl`` describes. ``None`` if the setting is empty, or is only true.
+
+    A mapping has the keys ``ca_certs``, ``certfile``, ``keyfile``, ``cert_reqs`` and ``password``, each also with
+    ``ssl_`` in front.
+    """
     if not given:
         return None
     if not url.startswith(_SECURE):

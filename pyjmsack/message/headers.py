@@ -299,8 +299,9 @@ class Headers:
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """JMSDeliveryMode: whether the broker keeps the message on its disk. A send sets the value of the producer
-        (S153)."""
+        """JMSDeliveryMode: whether the broker keeps the message on its disk. Each send overwrites this value with its
+        own argument, or else with the value of the producer (S153).
+        """
         return DeliveryMode.PERSISTENT if self._persistent else DeliveryMode.NON_PERSISTENT
 
     @delivery_mode.setter
@@ -312,7 +313,9 @@ class Headers:
 
     @property
     def priority(self) -> int:
-        """JMSPriority, from 0 (lowest) to 9 (highest). A send sets the value of the producer (S153)."""
+        """JMSPriority, from 0 (lowest) to 9 (highest). Each send overwrites this value with its own argument, or else
+        with the value of the producer (S153).
+        """
         return self._priority
 
     @priority.setter

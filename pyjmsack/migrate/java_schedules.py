@@ -78,7 +78,7 @@ class _Reader:
         self._findings.schedules.append(schedule)
 
     def _seconds(self, part: range, unit: str) -> float:
-        """Return a time in seconds.
+        """Return the time that a value of the annotation stands for, in seconds.
 
         Raises:
             Missing: a placeholder has no value.
@@ -93,7 +93,7 @@ class _Reader:
 
 
 def read_schedules(findings: Findings, file: str, tokens: Tokens, known: Known) -> None:
-    """Add the rows and the schedules of ``@Scheduled`` in one file.
+    """Read each ``@Scheduled`` of one file. Add a row to the findings, and a schedule if Python can run it.
 
     Args:
         known: the values of constants and properties.

@@ -234,7 +234,8 @@ class Findings:
     type_property: str = ""
     """The property of a message that names the type of its JSON, or empty."""
     types: dict[str, str] = field(default_factory=dict)
-    """The simple name of a Java class by the text of that property. Without a mapping the text is the full name."""
+    """The simple name of a Java class for each value of the property ``type_property``. If Spring has no mapping for a
+    class, the value is the full name of the class."""
     classes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """The classes, records and enumerations of the sources: each field with its annotation and default. The names of an
     enumeration have ``= `` and their value in JSON."""

@@ -1,4 +1,6 @@
-"""Spring's XML: connection factories, pools, listener containers, templates, ``jms:`` and ``amq:`` elements."""
+"""Reads Spring's XML files: the beans that are connection factories, pools, listener containers or templates, and the
+elements with the prefixes ``jms:`` and ``amq:``.
+"""
 
 from __future__ import annotations
 

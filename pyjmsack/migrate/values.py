@@ -62,7 +62,8 @@ def resolve(text: str, known: Mapping[str, str]) -> str:
         name, colon, default = found[1].partition(":")
         if found[0].startswith("#"):
             raise Missing(
-                f"{shown('name', found[0])} must not be an expression of Spring; write its value in its place"
+                f"{shown('name', found[0])} is an expression of Spring, which has no value here;"
+                " write its value in its place"
             )
         value = known.get(name.strip())
         if value is None:

@@ -85,7 +85,10 @@ class Spool:
         _sync_directory(self.root.parent)
         _sync_directory(self.root)
         if pull < self._processed():  # after mkdir(), because retire() writes the number first
-            raise FileExistsError(f"pull {pull} of {self.root} is processed")
+            raise FileExistsError(
+                f"pull {pull} of {self.root} was processed already, so no new rows may have its number, because"
+                " Spark would take them for processed"
+            )
 
     def _processed(self) -> int:
         path = self.root / "processed"

@@ -115,8 +115,8 @@ class SyncRuntime:
     def hurry(self) -> None:
         """Wake the loop for the commands that were queued lazily, because a caller waits for them.
 
-        The caller may be a signal handler in the middle of :meth:`_wake` of its own thread, which goes on only after
-        the handler. So the loop is told here as well.
+        The caller may be a signal handler that interrupted :meth:`_wake` on the same thread. This :meth:`_wake` may not
+        have woken the loop yet, and goes on only when the handler returns. So this method wakes the loop itself.
         """
         if self._waking:
             self._tell_loop()

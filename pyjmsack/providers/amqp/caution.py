@@ -31,15 +31,16 @@ __all__ = ["Caution", "Single", "lost", "single_credit"]
 
 _SECONDS, _SECONDS_AT_MOST = 1.8, 10.0
 _ANSWERS = 5
-"""The shortest time for which a link that begins after a loss takes one message at a time.
+"""Three numbers for the shortest time for which a link that begins after a loss takes one message at a time.
 
-It is ``_SECONDS``, or ``_ANSWERS`` times the time of an answer if the broker is slow, but at most ``_SECONDS_AT_MOST``.
+This time is ``_SECONDS``. If the broker is slow, it is ``_ANSWERS`` times the time that the broker needs for an answer,
+but at most ``_SECONDS_AT_MOST``.
 We measured the time from a loss to the last message that Artemis wrote for the lost connection: some milliseconds on a
 quiet machine, 1.6 s at a broker that had just started beside two busy processes, and 8 s beside twenty busy processes
-for each core. In the last case, the answers of the broker are as late as its messages."""
+for each core. In the last case the answers of the broker are late too, so the factor covers it."""
 
 _LATE_ANSWERS, _LATE_SECONDS_AT_MOST = 25, 20.0
-"""The longest time for which a link that begins after a loss takes one message at a time. It is ``_SECONDS``, or
+"""Two numbers for the longest time for which such a link takes one message at a time. This time is ``_SECONDS``, or
 ``_LATE_ANSWERS`` times the slowest answer, but at most ``_LATE_SECONDS_AT_MOST``. The link waits for so long if
 messages of the lost connection are not delivered again, for example because another client took them."""
 

@@ -146,7 +146,7 @@ class Download:
 
     @property
     def over(self) -> bool:
-        """Whether the whole message has arrived and is in the file. A message that is refused needs no file."""
+        """Whether the whole message has arrived and, unless the message is refused, is completely in its file."""
         return self._whole and (self._is_dropped or self._spool.written == self._size)
 
     @property

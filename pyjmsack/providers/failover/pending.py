@@ -79,7 +79,7 @@ class Request:
         self.losses = 0
         """The number of connections that were lost before the broker answered."""
         self.reasons = 0
-        """The number of connections that were lost before the broker answered and for which it gave a reason."""
+        """How many of these losses came with a reason from the broker why it ended the connection."""
 
     def lost(self, error: BaseException) -> None:
         """Count a connection that was lost before the broker answered."""

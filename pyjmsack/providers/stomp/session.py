@@ -84,7 +84,11 @@ class StompSession:
         self._engine.ask(b"SEND\ntransaction:" + self._begun(), outbound.payload, outbound.done)
 
     def acknowledge(self, receiver: StompReceiver, inbound: StompInbound) -> None:
-        """Add an acknowledgement to the transaction. It is sent with others, at the commit, or after the commit."""
+        """Add an acknowledgement to the transaction.
+
+        If the broker takes ACKs in a transaction, they are sent when 100 of them wait, and the rest at the commit.
+        Otherwise all are sent after the commit.
+        """
         work = self._work
         work.acked.append((receiver, inbound))
         if self._dialect.transacted_acks and len(work.acked) - work.written >= _MOST_HELD:

@@ -133,7 +133,10 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("${host}", "host has no value here: give -D host=VALUE"),
-        ("#{env.host}", "#{env.host} must not be an expression of Spring; write its value in its place"),
+        (
+            "#{env.host}",
+            "#{env.host} is an expression of Spring, which has no value here; write its value in its place",
+        ),
         ("${loop}", "a placeholder must not contain itself; write its value in its place"),
         ("${" + "x" * MANY + "}", "has no value here"),
     ],
