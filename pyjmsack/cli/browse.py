@@ -12,11 +12,12 @@ from rich.text import Text
 
 from pyjmsack import BytesMessage, Message, Queue
 from pyjmsack.cli.existing import check_queue
-from pyjmsack.cli.managing import jolokia_option
+from pyjmsack.cli.managing import jolokia_option, remark
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.terminal import amount, printable, stdout_console, visible_json
 from pyjmsack.cli.values import readable_properties, text_of
+from pyjmsack.cli.whole import Whole
 
 __all__ = ["browse"]
 
@@ -46,9 +47,13 @@ def browse(
         connection.exception_listener = lambda error: None  # the browser raises the same error
         checked = check_queue(connection, login, jolokia, queue)
         connection.start()
+        whole = Whole(connection, queue, chosen=selector is not None)
+        most = limit if as_json else limit or _TABLE_LIMIT
         with session.create_browser(Queue(queue), selector) as browser:
-            seen = _print(islice(browser, limit)) if as_json else _show(queue, browser, limit or _TABLE_LIMIT)
+            seen = _print(islice(browser, most)) if most is None or as_json else _show(queue, browser, most)
         checked.warn_if_empty(seen)
+        if seen != most and (doubt := whole.doubt(seen)) is not None:
+            remark(f"{doubt}.")
 
 
 def _print(messages: Iterable[Message]) -> int:

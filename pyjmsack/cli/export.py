@@ -18,11 +18,9 @@ from pyjmsack.cli.receive_job import ReceiveJob
 from pyjmsack.cli.receive_output import Output, Stream, exact_line, open_output, sync_directory
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting
+from pyjmsack.cli.whole import Whole
 
-__all__ = ["LeftOut", "check_whole", "export", "opened_output", "write_all"]
-
-_CLASSIC_SHOWS = 400
-"""The most messages that ActiveMQ Classic shows a browser, unless ``maxBrowsePageSize`` is changed."""
+__all__ = ["LeftOut", "export", "opened_output", "write_all"]
 
 
 @click.command()
@@ -169,11 +167,12 @@ def _look(
         show(count, "")
         return stop.requested
 
+    whole = Whole(connection, queue, chosen=selector is not None)
     with connection.create_session() as session, session.create_browser(Queue(queue), selector) as browser:
         written = write_all(islice(browser, limit), output, left, stops)
     seen = written + left.count
     if seen != limit and not stop.requested:
-        check_whole(connection, seen)
+        whole.check(seen)
     return written
 
 
@@ -202,16 +201,3 @@ def write_all(
             break
     output.flush()
     return written
-
-
-def check_whole(connection: Connection, seen: int) -> None:
-    """Check that a browser has shown the whole queue.
-
-    Raises:
-        Failure: the broker reached its limit for browsers, so that more messages may be in the queue.
-    """
-    if connection.metadata.broker.startswith("classic") and seen >= _CLASSIC_SHOWS:
-        raise Failure(
-            f"ActiveMQ Classic shows a browser {_CLASSIC_SHOWS} messages at most (maxBrowsePageSize): these"
-            f" {seen:,} may not be all; --take, and move, see every message"
-        )

@@ -11,13 +11,13 @@ import click
 from pyjmsack import AckMode, JMSException, MessageFormatException, Queue
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.existing import check_queue
-from pyjmsack.cli.export import check_whole
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.resending import died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer, check_apart
+from pyjmsack.cli.whole import Whole
 from pyjmsack.management import Manager, UnknownQueueError
 
 __all__ = ["copy", "move", "moving_options"]
@@ -170,6 +170,7 @@ def _copy(
         check_apart(connection, source, target)
         connection.start()
         checked = check_queue(connection, login, jolokia, source)
+        whole = Whole(connection, source, chosen=selector is not None)
         looking = connection.create_session()
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
             producer = session.create_producer(Queue(target))
@@ -197,7 +198,7 @@ def _copy(
                 raise
         copied += under_way
         if copied + odd != limit and not stop.requested:
-            check_whole(connection, copied + odd)
+            whole.check(copied + odd)
     checked.warn_if_empty(copied + odd)
     return copied, odd
 

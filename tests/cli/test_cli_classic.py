@@ -94,6 +94,30 @@ def test_an_import_that_is_killed_and_repeated_loses_nothing(plain: Cli, queue_n
     assert len(found) <= len(texts) + batch
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["export {}", "copy {} {}.copies", "dlq ls --queue {}", "dlq purge --yes --queue {}", "dlq move {}.x --queue {}"],
+)
+def test_a_choice_behind_the_first_400_messages_is_not_told_to_be_empty(
+    plain: Cli, queue_name: str, command: str
+) -> None:
+    """This broker looks for a selector among the first 400 messages only.
+
+    `copy` and `export` found nothing, and ended with the exit code 0. A script that destroys what it has exported then
+    destroyed messages that no file had.
+    """
+    if "dlq move" in command:
+        command += " --dry-run"
+    put(plain.url, queue_name, ["other"] * 450)
+    plain.ok("send", queue_name, "--property", "wanted=yes", stdin="behind them\n")
+    choice = ["--selector", "wanted = 'yes'"]
+    result = plain.run(*command.replace("{}", queue_name).split(), *choice)
+    assert result.exit_code == 1, result.output
+    assert "may not be all" in result.stderr
+    assert "may not be all" in plain.run("browse", queue_name, *choice).stderr
+    assert len(take_all(plain.url, queue_name, wait_for=451)) == 451
+
+
 @ONE_AFTER_THE_OTHER
 def test_dead_letters_have_an_origin_and_go_back_to_it(plain: Cli, queue_name: str) -> None:
     """Over STOMP this broker notes the origin in a header of its own.

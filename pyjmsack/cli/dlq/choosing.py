@@ -12,9 +12,9 @@ import click
 from pyjmsack import Connection, Message, Queue
 from pyjmsack.cli.dlq.letters import Choice, choice_of, dead_letter_queue
 from pyjmsack.cli.existing import Checked, check_queue
-from pyjmsack.cli.export import check_whole
 from pyjmsack.cli.managing import duration, jolokia_option
 from pyjmsack.cli.options import Command, Login
+from pyjmsack.cli.whole import Whole
 from pyjmsack.management import UnknownQueueError
 
 __all__ = ["AHEAD", "Letters", "Wanted", "choosing", "opened_letters"]
@@ -84,7 +84,23 @@ class Letters:
     """The result of the check of the queue's name. ``None`` if the user did not give the name."""
 
     def browse(self, limit: int | None = None) -> Iterator[Message]:
-        """Yield the chosen dead letters without taking them."""
+        """Yield the chosen dead letters without taking them.
+
+        Raises:
+            Failure: ActiveMQ Classic may not have shown all of them.
+        """
+        if self.absent:
+            return
+        seen = 0
+        chosen = self.choice.selector is not None or self.choice.choosy
+        whole = Whole(self.connection, self.queue, chosen=chosen)
+        for seen, message in enumerate(self.first(limit), 1):  # noqa: B007 - the last number is used below
+            yield message
+        if seen != limit:
+            whole.check(seen)
+
+    def first(self, limit: int | None) -> Iterator[Message]:
+        """Yield the chosen dead letters that a browser shows, at most ``limit``. ActiveMQ Classic may not show all."""
         if self.absent:
             return
         seen = 0
@@ -95,8 +111,6 @@ class Letters:
             fitting = (each for each in browser if self.choice.fits(each, self.queue))
             for seen, message in enumerate(islice(fitting, limit), 1):  # noqa: B007 - the last number is used below
                 yield message
-        if seen != limit:
-            check_whole(self.connection, seen)
         if self.checked is not None:
             self.checked.warn_if_empty(seen)
 
@@ -109,7 +123,7 @@ class Letters:
         if self.artemis:
             return 0
         most = AHEAD - 1 if limit is None else min(limit, AHEAD - 1)  # a browser shows no more than AHEAD letters
-        return sum(map(fits, self.browse(most)))
+        return sum(map(fits, self.first(most)))
 
     @property
     def artemis(self) -> bool:

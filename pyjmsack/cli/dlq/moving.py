@@ -58,7 +58,7 @@ def rounds_of(letters: Letters, *parts: str) -> list[Round]:
     ahead = replace(letters, choice=later, checked=None)
     times: list[int] = []
     with suppress(UnsupportedFeatureException):  # STOMP on Artemis has no browser: such letters stay
-        times = [round(each.timestamp.timestamp() * 1000) for each in ahead.browse(AHEAD) if each.timestamp]
+        times = [round(each.timestamp.timestamp() * 1000) for each in ahead.first(AHEAD) if each.timestamp]
     if times:
         rounds.append(Round(f"{ahead.choice.selector} AND JMSTimestamp <= {max(times)}", len(times)))
     if len(times) == AHEAD:
