@@ -145,6 +145,8 @@ class _SizedInt(int):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({int(self)})"
 
+    __str__ = int.__repr__  # else str() of a number from a message would be "Long(5)"
+
 
 class Byte(_SizedInt):
     """A Java ``byte``: 8 bits, signed."""
@@ -176,12 +178,16 @@ class Float(float):
     def __repr__(self) -> str:
         return f"Float({float(self)})"
 
+    __str__ = float.__repr__
+
 
 class Double(float):
     """A Java ``double``: 64 bits. A bare Python ``float`` becomes a double."""
 
     def __repr__(self) -> str:
         return f"Double({float(self)})"
+
+    __str__ = float.__repr__
 
 
 class Char(str):

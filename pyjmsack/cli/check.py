@@ -36,12 +36,24 @@ class _Verdict:
         self.level = max(self.level, level)
         self.reasons.append(reason)
 
-    def limit(self, what: str, value: float, critical: float | None, warning: float | None, unit: str = "") -> None:
-        """Compare a value with its limits."""
+    def limit(self, what: str, value: float, critical: float | None, warning: float | None) -> None:
+        """Compare a value with its limits.
+
+        Args:
+            what: a sentence about the value, with ``{}`` for the value.
+            value: the value.
+            critical: the value above which the verdict is critical.
+            warning: the value above which the verdict is a warning.
+        """
         if critical is not None and value > critical:
-            self.add(_CRITICAL, f"{value:,.0f}{unit} {what}, the limit is {critical:,.0f}{unit}")
+            self.add(_CRITICAL, f"{what.format(_number(value))}, the limit is {_number(critical)}")
         elif warning is not None and value > warning:
-            self.add(1, f"{value:,.0f}{unit} {what}, the limit of the warning is {warning:,.0f}{unit}")
+            self.add(1, f"{what.format(_number(value))}, the limit of the warning is {_number(warning)}")
+
+
+def _number(value: float) -> str:
+    """Return a number with at most one decimal place, or with the first digits that are not zero."""
+    return f"{value:.2g}" if 0 < value < 1 else f"{value:,.1f}".removesuffix(".0")
 
 
 @click.group()
@@ -120,8 +132,8 @@ def queue(
         verdict.add(_UNKNOWN, explain(error))
     if status is not None:
         _judge(verdict, status, min_consumers)
-        verdict.limit("messages", status.messages, max_depth, warn_depth)
-        verdict.limit("old is the first message", age or 0, max_age, warn_age, " s")
+        verdict.limit("{} messages", status.messages, max_depth, warn_depth)
+        verdict.limit("the first message is {} s old", age or 0, max_age, warn_age)
         if hidden and verdict.level < _CRITICAL:
             verdict.add(_UNKNOWN, "the age of the first message is not known, because it has no time stamp")
     _say(verdict, name, status, age, as_json)

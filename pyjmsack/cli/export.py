@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -63,11 +64,11 @@ def export(
         # this listener ignores the error of the connection, because receive() and the browser raise it
         connection.exception_listener = lambda error: None
         checked = check_queue(connection, login, jolokia, queue)
-        output = opened_output(file, stop)
         connection.start()
         left = LeftOut(queue)
         export_all = _take if take else _look
-        written = export_all(connection, queue, selector, limit, output, stop, show, left)
+        with opened_output(file, stop) as output:
+            written = export_all(connection, queue, selector, limit, output, stop, show, left)
     checked.warn_if_empty(written)
     if as_json and file is not None:
         print_json({"queue": queue, "written": written, "file": str(file)})
@@ -76,13 +77,27 @@ def export(
     left.check(f"Exported {amount(written)}")
 
 
-def opened_output(file: Path | None, stop: Stop) -> Output:
-    """Return a writer of JSON lines to a new file, or to standard output.
+@contextmanager
+def opened_output(file: Path | None, stop: Stop) -> Iterator[Output]:
+    """Yield a writer of JSON lines to a new file, or to standard output.
+
+    If the work fails before the first line is written, the file is removed. The empty file would stop the next try, and
+    an import would read it as an empty queue.
 
     Raises:
         Failure: the file exists already, or cannot be made.
     """
-    return open_output("export", stop) if file is None else _File(file)
+    if file is None:
+        yield open_output("export", stop)
+        return
+    output = _File(file)
+    try:
+        yield output
+    except BaseException:
+        output.remove_if_empty()
+        raise
+    finally:
+        output.close()
 
 
 class LeftOut:
@@ -122,12 +137,22 @@ class _File(Stream):
     """Writes lines to a new file. After ``flush`` the lines are on the disk."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         try:
             self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             sync_directory(path.absolute().parent)  # otherwise the file could lose its name in a crash of the machine
         except OSError as error:
             raise Failure(f"{path}: {error.strerror}") from error
         super().__init__(exact_line, self._store)
+
+    def remove_if_empty(self) -> None:
+        """Remove the file if it has no line."""
+        if not os.fstat(self._descriptor).st_size:
+            self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
 
     def _store(self, data: bytes) -> None:
         view = memoryview(data)

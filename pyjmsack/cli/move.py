@@ -194,7 +194,10 @@ def _copy(
                         show(copied, "")
                 session.commit()
             except JMSException:
-                remark(f"The error came after {amount(copied)} had been copied. The same command copies them again.")
+                if copied or under_way:
+                    remark(
+                        f"The error came after {amount(copied)} had been copied. The same command copies them again."
+                    )
                 raise
         copied += under_way
         if copied + odd != limit and not stop.requested:

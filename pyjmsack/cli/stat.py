@@ -158,9 +158,11 @@ def _show_json(found: list[_Row]) -> None:
 
 
 def _show_prometheus(found: list[_Row]) -> None:
+    """Print the numbers of the queues that last. A temporary queue has a new name each time, also the one on which this
+    command gets its answers. Prometheus would keep a series for each of these names."""
     for name, (kind, text) in _METRICS.items():
         metric = f"pyjmsack_queue_{name}" + ("_total" if kind == "counter" else "")
-        values = [(each["name"], each[name]) for each in found]
+        values = [(each["name"], each[name]) for each in found if not each["temporary"]]
         if known := [(queue, value) for queue, value in values if value is not None]:
             click.echo(f"# HELP {metric} {text}\n# TYPE {metric} {kind}")
             for queue, value in known:

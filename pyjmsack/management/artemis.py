@@ -33,6 +33,8 @@ __all__ = ["ADDRESS", "Artemis", "answer_of", "forbidden", "request_message"]
 ADDRESS = "activemq.management"
 """The address whose messages the broker itself reads and answers."""
 
+_TEMPORARY = "pyjmsack.temporary."
+"""The beginning of the names of temporary destinations over STOMP, which this broker takes for ordinary ones."""
 _PAGE = 500
 """The most rows of one answer. A list of a hundred thousand queues needs many small requests."""
 _MAX_ROWS = 200_000
@@ -238,7 +240,7 @@ def _queue(row: Mapping[str, Any]) -> QueueStatus:
         paused=_true(row["paused"]),
         address=row["address"],
         durable=_true(row["durable"]),
-        temporary=_true(row["temporary"]),
+        temporary=_true(row["temporary"]) or row["name"].startswith(_TEMPORARY),
     )
 
 

@@ -84,6 +84,19 @@ def test_an_export_of_a_misspelt_queue_leaves_no_file(cli: Cli, queue_name: str,
     assert [*tmp_path.iterdir()] == []
 
 
+def test_an_export_that_fails_at_once_leaves_no_file_that_stops_the_next(
+    cli: Cli, queue_name: str, tmp_path: Path
+) -> None:
+    """The empty file stopped the same command with the right selector, and an import read it as an empty queue."""
+    put(cli.url, queue_name, ["a"])
+    file = tmp_path / "out.jsonl"
+    for command in (["export", queue_name, file], ["dlq", "export", file, "--queue", queue_name]):
+        assert cli.run(*command, "--selector", "region =").exit_code == 1
+        cli.ok(*command)
+        assert len(file.read_text().splitlines()) == 1
+        file.unlink()
+
+
 def test_a_user_who_may_not_manage_is_told_that_the_name_was_not_checked(guarded: Cli, queue_name: str) -> None:
     """And can still browse."""
     login = ["--user", "alice"]

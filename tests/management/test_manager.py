@@ -189,6 +189,17 @@ def test_stomp_manages_artemis_too(brokers: Callable[[str], Served], queue_name:
             manager.purge(f"{queue_name}.none")
 
 
+@pytest.mark.parametrize("protocol", ["amqp", "stomp"])
+def test_a_temporary_queue_is_told_to_be_one(brokers: Callable[[str], Served], protocol: str) -> None:
+    """Artemis takes those over STOMP for ordinary ones, and their names said nothing."""
+    served = brokers("artemis")
+    factory = ConnectionFactory(served.amqp_url if protocol == "amqp" else served.stomp_url)
+    with factory.create_connection() as connection, connection.create_session() as session, Manager(factory) as manager:
+        queue = session.create_temporary_queue()
+        session.create_consumer(queue)
+        assert manager.queue(queue.name).temporary
+
+
 def test_the_asyncio_manager_says_the_same(managed: Managed, queue_name: str) -> None:
     put(managed.amqp_url, queue_name, 2)
 

@@ -35,6 +35,8 @@ class Result:
     seconds: float = 0.0
     error: BaseException | None = None
     """The first error, which ended the run. ``None`` means that there was no error."""
+    ended: float = 0.0
+    """When the last client ended, on the monotonic clock."""
     stopped: bool = False
     """Whether a signal ended the run."""
     connected: bool = True
@@ -61,7 +63,8 @@ def run_clients(login: Login, clients: Sequence[Client], turns: Turns, stop: Sto
         for thread in threads if not stop.requested else ():
             thread.start()
         _watch(threads, clients, turns, stop, show)
-        result.seconds = time.monotonic() - began
+        at_work = any(thread.is_alive() for thread in threads)
+        result.seconds = (time.monotonic() if at_work else max(result.ended, began)) - began
     result.stopped = stop.requested
     for client in clients:
         result.times.merge(client.times)
@@ -90,6 +93,8 @@ def _work(client: Client, turns: Turns, result: Result) -> None:
         if result.error is None:
             result.error = error
         turns.end()
+    finally:
+        result.ended = max(result.ended, time.monotonic())
 
 
 def _watch(

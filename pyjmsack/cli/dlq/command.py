@@ -34,6 +34,10 @@ __all__ = ["dlq"]
 
 _SHOWN = 20
 _DEAD = "dead letter"
+_NONE_FITS = "No dead letter fits these options."
+_no_question = click.option(
+    "--yes", is_flag=True, help="Without effect: this command destroys nothing, and asks nobody."
+)
 
 
 @click.group()
@@ -94,6 +98,8 @@ def show(login: Login, wanted: Wanted, limit: int, as_json: bool) -> None:
     if as_json:
         print_json({"messages": documents})
         return
+    if not documents:
+        click.echo(_NONE_FITS)
     for document in documents:
         click.echo("")
         for name, value in document.items():
@@ -105,7 +111,7 @@ def show(login: Login, wanted: Wanted, limit: int, as_json: bool) -> None:
 @choosing
 @moving_options
 @click.option("--dry-run", is_flag=True, help="Say what would be sent back, and do nothing.")
-@yes_option
+@_no_question
 @json_option
 def retry(
     login: Login,
@@ -177,7 +183,7 @@ def _say_what(letters: Letters, limit: int | None, done: str, as_json: bool) -> 
         told = f"{done} {visible(name)}" if name else "stay: nothing says where they came from"
         click.echo(f"{count:,} {told}")
     if not counts:
-        click.echo("No dead letter fits these options.")
+        click.echo(_NONE_FITS)
 
 
 @dlq.command("move")
@@ -186,7 +192,7 @@ def _say_what(letters: Letters, limit: int | None, done: str, as_json: bool) -> 
 @choosing
 @moving_options
 @click.option("--dry-run", is_flag=True, help="Say how many would be moved, and do nothing.")
-@yes_option
+@_no_question
 @json_option
 def move_letters(
     target: str,
@@ -247,7 +253,8 @@ def export_letters(file: Path | None, login: Login, wanted: Wanted, limit: int |
     """
     with stop_on_signals() as stop, opened_letters(login, wanted) as letters:
         left = LeftOut(letters.queue)
-        written = write_all(letters.browse(limit), opened_output(file, stop), left)
+        with opened_output(file, stop) as output:
+            written = write_all(letters.browse(limit), output, left)
     if as_json and file is not None:
         print_json({"written": written, "file": str(file)})
     elif not left.count:

@@ -48,6 +48,10 @@ from pyjmsack.version import VERSION
 
 __all__ = ["StompProvider"]
 
+_TEMPORARY = "pyjmsack.temporary."
+"""The beginning of the names of temporary destinations on Artemis, which takes these for ordinary ones. By this name an
+operator and the management tell them from queues that last."""
+
 _VERSIONS = {"1.2": "1.1,1.2", "1.1": "1.1"}
 _SERIAL = (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE)
 
@@ -316,7 +320,9 @@ class StompProvider(Lifecycle[StompEngine]):
         if not self._usable(done):
             return
         name = str(uuid.uuid4())
-        if not self._dialect.routed:
+        if self._dialect.routed:
+            name = _TEMPORARY + name
+        else:
             name = f"/temp-{'topic' if info.kind.is_topic else 'queue'}/{name}"
             self._aliases[info.id] = name
         done.succeed(name)

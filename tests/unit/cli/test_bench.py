@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from unittest.mock import MagicMock
 
 import pytest
 from click.testing import CliRunner
@@ -12,7 +14,7 @@ from click.testing import CliRunner
 from pyjmsack.cli.bench.histogram import Histogram
 from pyjmsack.cli.bench.plan import Plan, Turns
 from pyjmsack.cli.bench.report import as_document, in_unit
-from pyjmsack.cli.bench.run import Result
+from pyjmsack.cli.bench.run import Result, run_clients
 from pyjmsack.cli.main import cli
 
 
@@ -73,6 +75,26 @@ def test_the_end_wakes_nobody_for_another_turn() -> None:
     assert turns.next() is not None
     turns.end()
     assert turns.next() is None
+
+
+def test_a_run_ends_with_its_last_client_and_not_with_the_look_at_the_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The look came up to 0.1 s later, so that short runs showed a fraction of the real speed."""
+    now, ended = [0.0], threading.Event()
+
+    def monotonic() -> float:
+        if threading.current_thread() is not threading.main_thread():
+            ended.set()  # the client ends, and reads the clock
+        return now[0]
+
+    def wait(seconds: float) -> None:
+        assert ended.wait(10), "the client does not note when it ended"
+        now[0] = 100.0
+
+    monkeypatch.setattr("pyjmsack.cli.bench.run.time", MagicMock(monotonic=monotonic))
+    client = MagicMock(times=Histogram(), done=1, bytes=0, sent=1)
+    stop = MagicMock(requested=False, wait=wait)
+    turns = MagicMock(over=False)
+    assert run_clients(MagicMock(), [client], turns, stop, MagicMock()).seconds == 0.0
 
 
 def test_messages_without_an_answer_are_told() -> None:

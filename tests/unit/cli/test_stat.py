@@ -42,6 +42,16 @@ def test_a_name_that_no_queue_has_is_an_error_unless_it_is_watched_and_a_pattern
     assert names("o*") == []
 
 
+def test_prometheus_gets_no_series_of_a_queue_whose_name_never_comes_again(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each run of the command printed the queue on which it gets its answers, so that Prometheus kept a new series for
+    each of its looks."""
+    _show_prometheus([asdict(QueueStatus(name, 3, 0, 0, 0, 0, 0, temporary=name == "t")) for name in ("t", "lasts")])
+    assert {line.partition("}")[0] for line in capsys.readouterr().out.splitlines() if "{" in line} == {
+        f'pyjmsack_queue_{name}{{queue="lasts"'
+        for name in ("messages", "delivering", "consumers", "added_total", "acknowledged_total", "expired_total")
+    }
+
+
 def test_two_queues_never_share_a_label_whatever_their_names_are(capsys: pytest.CaptureFixture[str]) -> None:
     """Control characters were all shown as one. Prometheus refuses a page on which a series is there twice, so that a
     stranger who creates queues ended the monitoring of all others."""

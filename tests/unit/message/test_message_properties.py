@@ -32,6 +32,15 @@ ALLOWED = {
 }
 
 
+def test_the_text_of_a_number_is_the_number_whatever_its_type() -> None:
+    """``str()`` gave ``Long(7)``, also in what Artemis notes on a dead letter."""
+    assert [str(STORED[name]) for name in ("byte", "short", "int", "long", "float", "double")] == [
+        *"7777",
+        "7.5",
+        "7.5",
+    ]
+
+
 class Ack:
     """An acknowledger that writes down what it was asked."""
 
