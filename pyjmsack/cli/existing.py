@@ -2,12 +2,44 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+import click
+
 from pyjmsack import Connection, Queue, UnsupportedFeatureException
 from pyjmsack.cli.managing import opened_manager, remark
-from pyjmsack.cli.options import Login
-from pyjmsack.management import ManagementDeniedError
+from pyjmsack.cli.options import Command, Login
+from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueError
 
-__all__ = ["Checked", "check_queue"]
+__all__ = ["Checked", "check_queue", "check_target", "create_option", "target_by"]
+
+
+def create_option(command: Command) -> Command:
+    """Add ``--create`` as the argument ``create``, for a command that sends to a queue TARGET."""
+    return click.option("--create", is_flag=True, help="Create TARGET if the broker has no such queue.")(command)
+
+
+def target_by(manager: Manager, target: str, *, create: bool) -> None:
+    """Check that the queue exists to which messages are sent. A broker may create a misspelt one, and take them there.
+
+    Raises:
+        UnknownQueueError: the broker has no such queue, and ``create`` is false.
+    """
+    if create:
+        manager.create_queue(target)
+        return
+    try:
+        manager.queue(Queue(target).name.rpartition("::")[2])
+    except UnknownQueueError as error:
+        raise UnknownQueueError(f"{error}; --create creates it", error.nearest) from None
+
+
+def check_target(connection: Connection, login: Login, jolokia: str | None, target: str, *, create: bool) -> None:
+    """Do the same as :func:`target_by` if the user may manage the broker. Otherwise nobody can check the name."""
+    if jolokia is None and connection.metadata.broker != "artemis":
+        return
+    with suppress(ManagementDeniedError, UnsupportedFeatureException), opened_manager(login, jolokia) as manager:
+        target_by(manager, target, create=create)
 
 
 class Checked:

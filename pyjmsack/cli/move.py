@@ -10,7 +10,7 @@ import click
 
 from pyjmsack import AckMode, JMSException, MessageFormatException, Queue
 from pyjmsack.cli.errors import Failure
-from pyjmsack.cli.existing import check_queue
+from pyjmsack.cli.existing import check_queue, check_target, create_option, target_by
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.resending import died_of_age, renewed, send_options
@@ -18,7 +18,7 @@ from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer, check_apart
 from pyjmsack.cli.whole import Whole
-from pyjmsack.management import Manager, UnknownQueueError
+from pyjmsack.management import Manager
 
 __all__ = ["copy", "move", "moving_options"]
 
@@ -43,7 +43,7 @@ def moving_options(command: Command) -> Command:
 @jolokia_option
 @click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition, such as \"region = 'EU'\".")
 @moving_options
-@click.option("--create", is_flag=True, help="Create TARGET if the broker has no such queue.")
+@create_option
 @json_option
 def move(
     source: str,
@@ -89,13 +89,7 @@ def move(
 def _check_names(manager: Manager, *, source: str, target: str, create: bool) -> bool:
     """Check that both queues exist, because a broker may create a misspelt queue and move the messages into it."""
     manager.queue(source)
-    if create:
-        manager.create_queue(target)
-        return True
-    try:
-        manager.queue(target)
-    except UnknownQueueError as error:
-        raise UnknownQueueError(f"{error}; --create creates it", error.nearest) from None
+    target_by(manager, target, create=create)
     return True
 
 
@@ -120,6 +114,7 @@ def _ask_to_move(
 @jolokia_option
 @click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition, such as \"region = 'EU'\".")
 @moving_options
+@create_option
 @json_option
 def copy(
     source: str,
@@ -130,12 +125,13 @@ def copy(
     limit: int | None,
     rate: float | None,
     transaction: int | None,
+    create: bool,
     as_json: bool,
 ) -> None:
     """Copy messages from the queue SOURCE to the queue TARGET; SOURCE keeps them.
 
     \b
-    pyjmsack copy orders orders.test --limit 10
+    pyjmsack copy orders orders.test --limit 10 --create
     pyjmsack copy orders audit --selector "amount > 1000" --json
 
     The copies are new messages with ids of their own. ActiveMQ Classic may show the first 400 messages only. A message
@@ -145,7 +141,9 @@ def copy(
         raise click.UsageError("SOURCE and TARGET are the same queue")
     with stop_on_signals() as stop, counting("Copying", limit) as show:
         batch = transaction or DEFAULT_BATCH
-        copied, odd = _copy(login, jolokia, source, target, selector, limit, batch, Pace(rate, stop), stop, show)
+        copied, odd = _copy(
+            login, jolokia, source, target, create, selector, limit, batch, Pace(rate, stop), stop, show
+        )
     _report("copied", source, target, copied, "client", as_json)
     if odd:
         raise Failure(f"{amount(odd)} of {source} could not be copied, because this protocol cannot carry them")
@@ -156,6 +154,7 @@ def _copy(
     jolokia: str | None,
     source: str,
     target: str,
+    create: bool,
     selector: str | None,
     limit: int | None,
     batch: int,
@@ -170,6 +169,7 @@ def _copy(
         check_apart(connection, source, target)
         connection.start()
         checked = check_queue(connection, login, jolokia, source)
+        check_target(connection, login, jolokia, target, create=create)
         whole = Whole(connection, source, chosen=selector is not None)
         looking = connection.create_session()
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session:

@@ -28,8 +28,7 @@ def test_a_broker_that_is_killed_in_the_middle_leaves_a_count_and_an_error(
     broker, target = mortal_brokers(kind), f"{queue_name}.target"
     cli = Cli(broker.amqp_url)
     put(cli.url, queue_name, [str(number) for number in range(300)])
-    create = ["--create"] if command == "move" else []
-    process = cli.start(command, queue_name, target, *create, "--rate", 8, "--transaction", 4)
+    process = cli.start(command, queue_name, target, "--create", "--rate", 8, "--transaction", 4)
     try:
         wait_until(lambda: depth(cli, target) >= 8, patience=90)
     finally:

@@ -125,7 +125,7 @@ def test_dead_letters_are_moved_exported_and_destroyed(cli: Cli, queue_name: str
     file = tmp_path / "dead.jsonl"
     cli.ok("dlq", "export", file, "--origin", queue_name)
     assert [json.loads(line)["body"] for line in file.read_text().splitlines()] == ["a", "b", "c"]
-    cli.ok("dlq", "move", f"{queue_name}.parked", "--origin", queue_name, "--limit", 1)
+    cli.ok("dlq", "move", f"{queue_name}.parked", "--create", "--origin", queue_name, "--limit", 1)
     assert [text for text, _ in take_all(cli.url, f"{queue_name}.parked", wait_for=1)] == ["a"]
     refused = cli.run("dlq", "purge", "--origin", queue_name, stdin="")
     assert refused.exit_code == 2
@@ -149,7 +149,7 @@ def test_letters_of_a_sender_whose_clock_is_ahead_are_taken_once(
     behind = SimpleNamespace(time=lambda: time.time() - 3600)
     monkeypatch.setattr("pyjmsack.cli.dlq.moving.time", behind)
     target = f"{queue_name}.parked" if command == "move" else queue_name
-    arguments = [command, *([target] if command == "move" else ["--yes"])]
+    arguments = [command, *([target, "--create"] if command == "move" else ["--yes"])]
     for number in (2, 1):
         cli.ok("dlq", *arguments, "--origin", queue_name, "--limit", 2, "--transaction", 1)
         assert len(take_all(cli.url, target, wait_for=number)) == number

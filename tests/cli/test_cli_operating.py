@@ -158,6 +158,22 @@ def test_a_typing_error_moves_nothing_and_names_the_queue_that_was_meant(
     assert depth(cli.url, queue_name) == 1
 
 
+@pytest.mark.parametrize("command", ["move {0} {1}", "copy {0} {1}", "dlq move {1} --queue {0}"])
+def test_a_misspelt_target_gets_no_messages(cli: Cli, queue_name: str, command: str) -> None:
+    """`copy` and `dlq move` let the broker create the misspelt queue, and the messages went there."""
+    target = f"{queue_name}.target"
+    put(cli.url, queue_name, ["a"])
+    put(cli.url, target, ["b"])
+    result = cli.run(*command.format(queue_name, f"{target}s").split())
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"'{target}'" in result.stderr
+    assert "--create creates it" in result.stderr
+    assert depth(cli.url, queue_name) == 1
+    assert json.loads(cli.ok("stat", f"{target}*", "--json"))["queues"][0]["messages"] == 1
+    cli.ok(*command.format(queue_name, f"{target}s").split(), "--create")
+    assert depth(cli.url, f"{target}s") == 1
+
+
 def test_a_copy_of_a_misspelt_queue_names_the_queue_that_was_meant(cli: Cli, queue_name: str) -> None:
     """It said "Copied 0 messages", and the broker had created the misspelt queue."""
     put(cli.url, queue_name, ["a"])
@@ -200,7 +216,7 @@ def test_a_message_that_this_process_moves_keeps_body_headers_and_properties(cli
 
 def test_copy_leaves_the_messages_where_they_are(cli: Cli, queue_name: str) -> None:
     put(cli.url, queue_name, ["a", "b", "c"])
-    assert json.loads(cli.ok("copy", queue_name, f"{queue_name}.2", "--limit", 2, "--json"))["copied"] == 2
+    assert json.loads(cli.ok("copy", queue_name, f"{queue_name}.2", "--create", "--limit", 2, "--json"))["copied"] == 2
     assert [text for text, _ in take_all(cli.url, f"{queue_name}.2")] == ["a", "b"]
     assert len(take_all(cli.url, queue_name)) == 3
 

@@ -13,6 +13,7 @@ from pyjmsack.cli.dlq.choosing import Letters, Wanted, choosing, opened_letters
 from pyjmsack.cli.dlq.groups import Groups
 from pyjmsack.cli.dlq.letters import cause_of, origin_of, place_of
 from pyjmsack.cli.dlq.moving import ask_to_retry, rounds_of, run_rounds
+from pyjmsack.cli.existing import check_target, create_option
 from pyjmsack.cli.export import LeftOut, opened_output, write_all
 from pyjmsack.cli.managing import (
     ask_before,
@@ -191,6 +192,7 @@ def _say_what(letters: Letters, limit: int | None, done: str, as_json: bool) -> 
 @connection_options
 @choosing
 @moving_options
+@create_option
 @click.option("--dry-run", is_flag=True, help="Say how many would be moved, and do nothing.")
 @_no_question
 @json_option
@@ -201,6 +203,7 @@ def move_letters(
     limit: int | None,
     rate: float | None,
     transaction: int | None,
+    create: bool,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -208,9 +211,9 @@ def move_letters(
     """Move dead letters to the queue TARGET.
 
     \b
-    pyjmsack dlq move orders.parked --origin orders
+    pyjmsack dlq move orders.parked --origin orders --create
     """
-    moved = _each_to(Queue(target), login, wanted, limit, rate, transaction, dry_run)
+    moved = _each_to(Queue(target), login, wanted, limit, rate, transaction, create, dry_run)
     if as_json:
         print_json({"target": target, "moved": moved, "dry_run": dry_run})
     else:
@@ -224,12 +227,15 @@ def _each_to(
     limit: int | None,
     rate: float | None,
     transaction: int | None,
+    create: bool,
     dry_run: bool,
 ) -> int:
     with opened_letters(login, wanted) as letters:
         queue, choice = letters.queue, letters.choice
         if target.name == queue:
             raise click.UsageError(f"TARGET is the dead-letter queue {queue} itself")
+        if not (create and dry_run):
+            check_target(letters.connection, login, wanted.jolokia, target.name, create=create)
         if dry_run:
             return sum(1 for _ in letters.browse(limit))
         rounds = rounds_of(letters)

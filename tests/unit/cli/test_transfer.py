@@ -188,6 +188,7 @@ def test_a_copy_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
     session.create_browser.return_value = [_Received(text) for text in ("a", "bad", "b", "bad")]
     monkeypatch.setattr("pyjmsack.cli.options.Login.factory", factory)
     monkeypatch.setattr("pyjmsack.cli.move.check_queue", MagicMock())
+    monkeypatch.setattr("pyjmsack.cli.move.check_target", MagicMock())
     result = CliRunner().invoke(copy, ["source", "target", "--json"])
     assert result.exit_code == 1
     assert json.loads(result.stdout)["copied"] == 2
