@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from time import perf_counter
+from time import time_ns
 from typing import Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -86,17 +86,30 @@ class _Operation:
     __slots__ = ("_began", "_error", "_histogram", "_measured", "_records", "span")
 
     def __init__(
-        self, span: Span, histogram: Histogram | None, measured: Attributes, *, records: bool = False, began: float = 0
+        self,
+        span: Span,
+        histogram: Histogram | None,
+        measured: Attributes,
+        *,
+        records: bool = False,
+        began: int | None = None,
     ) -> None:
         self.span = span
         self._histogram = histogram
         self._measured = measured
         self._records = records
-        self._began = began or perf_counter()
+        self._began = time_ns() if began is None else began
+        """When the operation began, in nanoseconds since 1970, by the clock of the spans. So a span and the metric have
+        the same duration."""
         self._error: BaseException | None = None
 
     def end(self, error: BaseException | None = None, at: int | None = None) -> None:
-        """End the span of the operation, and measure how long the operation took."""
+        """End the span of the operation, and measure how long the operation took.
+
+        Args:
+            error: why the operation failed.
+            at: when the operation ended, in nanoseconds since 1970, if that was before now.
+        """
         span = self.span
         if error is not None and span.is_recording():
             span.set_attribute("error.type", type(error).__qualname__)
@@ -105,7 +118,8 @@ class _Operation:
                 span.record_exception(error)
         span.end(at)
         if self._histogram is not None:
-            self._histogram.record(perf_counter() - self._began, failed(self._measured, error))
+            took = max(0, (time_ns() if at is None else at) - self._began)
+            self._histogram.record(took / 1e9, failed(self._measured, error))
 
 
 def failed(measured: Attributes, error: BaseException | None) -> Attributes:
@@ -260,7 +274,8 @@ class OpenTelemetryConsumer:
     def receive(self, message: Message, since: int | None, *, accepts: bool) -> None:
         """Make the span of a call of ``receive`` that is about to return. If ``accepts`` is true, this call also
         acknowledges the message, and the acknowledgement gets a span too."""
-        tracing, began = self._tracing, perf_counter()
+        tracing = self._tracing
+        began = time_ns() if since is None else since
         created = get_current_span(tracing.extract(message)).get_span_context()
         if not accepts:
             self._remember(message, created)
@@ -290,7 +305,7 @@ class OpenTelemetryConsumer:
         place = tracing.place("receive", self._destination)
         span = tracing.start(place, SpanKind.CLIENT, None, self._more, since=since)
         histogram = None if tracing.instruments is None else tracing.instruments.operation
-        _Operation(span, histogram, self._measured(place)).end(error)
+        _Operation(span, histogram, self._measured(place), began=since).end(error)
 
     def process(self, message: Message, *, received: bool = False) -> _Processing:
         """Start the span for the call of a listener, and make the context of this span the current context."""
