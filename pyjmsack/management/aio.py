@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, TypeVar
 
-from pyjmsack import JMSException, Queue
-from pyjmsack.aio import ConnectionFactory
+from pyjmsack import JMSException, Message, Queue
+from pyjmsack.aio import ConnectionFactory, Session
 from pyjmsack.management._asking import TIMEOUT, Verbs, explained, understood, verbs_of
-from pyjmsack.management.artemis import ADDRESS, answer_of, request_message
+from pyjmsack.management.artemis import ADDRESS, answer_of, removal_message, request_message
 from pyjmsack.management.classic import Classic
 from pyjmsack.management.jolokia import Jolokia
 from pyjmsack.management.model import (
@@ -55,6 +55,7 @@ class Manager:
         self._opened = AsyncExitStack()
         self._verbs: Verbs = Classic()
         self._ask: Ask | None = None
+        self._asked: Message | None = None
 
     async def open(self) -> Manager:
         """Connect to the broker. If the manager is connected, this does nothing.
@@ -80,18 +81,28 @@ class Manager:
         await connection.start()
         try:
             session = await opened.enter_async_context(connection.create_session())
+            opened.push_async_callback(self._remove_replies, session)
             requestor = await opened.enter_async_context(session.create_requestor(Queue(ADDRESS)))
         except JMSException as error:
             raise explained(error) from error
 
         async def ask(request: Request) -> Any:
+            self._asked = message = request_message(request)
             try:
-                reply = await requestor.request(request_message(request), self._timeout)
+                reply = await requestor.request(message, self._timeout)
             except JMSException as error:
                 raise explained(error) from error
             return answer_of(request, reply)
 
         return ask
+
+    async def _remove_replies(self, session: Session) -> None:
+        """Delete the queue of the replies if the broker keeps it, without waiting for the broker."""
+        removal = None if self._asked is None else removal_message(self._asked)
+        if removal is not None:
+            with suppress(JMSException):
+                producer = await session.create_producer(Queue(ADDRESS))
+                producer.send_async(removal)
 
     async def _run(self, steps: Steps[T]) -> T:
         await self.open()

@@ -28,7 +28,7 @@ from pyjmsack.management.model import (
     unknown_queue,
 )
 
-__all__ = ["ADDRESS", "Artemis", "answer_of", "forbidden", "request_message"]
+__all__ = ["ADDRESS", "Artemis", "answer_of", "forbidden", "removal_message", "request_message"]
 
 ADDRESS = "activemq.management"
 """The address whose messages the broker itself reads and answers."""
@@ -57,6 +57,21 @@ def request_message(request: Request) -> Message:
         (attribute,) = request.attributes
         message.properties["_AMQ_Attribute"] = attribute
     return message
+
+
+def removal_message(replies: Message) -> Message | None:
+    """Return the message that deletes the queue of the replies, ``None`` if the broker deletes the queue itself.
+
+    Over STOMP this queue is an ordinary one for the broker. A broker whose settings keep such queues would get one more
+    with each manager. The message asks for no reply, because nobody is there to receive it.
+
+    Args:
+        replies: a request that was sent, whose ``reply_to`` is the queue.
+    """
+    queue = replies.reply_to
+    if queue is None or not queue.name.startswith(_TEMPORARY):
+        return None
+    return request_message(Request("broker", "destroyQueue", (queue.name, True, True)))
 
 
 def answer_of(request: Request, reply: Message) -> Any:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
-from pyjmsack import Connection, ConnectionFactory, JMSException, Queue
+from pyjmsack import Connection, ConnectionFactory, JMSException, Message, Queue, Session
 from pyjmsack.management._asking import TIMEOUT, Verbs, explained, understood, verbs_of
-from pyjmsack.management.artemis import ADDRESS, answer_of, request_message
+from pyjmsack.management.artemis import ADDRESS, answer_of, removal_message, request_message
 from pyjmsack.management.classic import Classic
 from pyjmsack.management.jolokia import Jolokia
 from pyjmsack.management.model import (
@@ -47,6 +47,7 @@ class Manager:
     def __init__(self, factory: ConnectionFactory, *, jolokia: str | None = None, timeout: float = TIMEOUT) -> None:
         self._timeout = timeout
         self._opened = ExitStack()
+        self._asked: Message | None = None
         self._verbs: Verbs
         if jolokia is not None:
             self._verbs, self._ask = Classic(), Jolokia(jolokia, timeout).ask
@@ -63,18 +64,27 @@ class Manager:
         connection.start()
         try:
             session = opened.enter_context(connection.create_session())
+            opened.callback(lambda: self._remove_replies(session))
             requestor = opened.enter_context(session.create_requestor(Queue(ADDRESS)))
         except JMSException as error:
             raise explained(error) from error
 
         def ask(request: Request) -> Any:
+            self._asked = message = request_message(request)
             try:
-                reply = requestor.request(request_message(request), self._timeout)
+                reply = requestor.request(message, self._timeout)
             except JMSException as error:
                 raise explained(error) from error
             return answer_of(request, reply)
 
         return ask
+
+    def _remove_replies(self, session: Session) -> None:
+        """Delete the queue of the replies if the broker keeps it, without waiting for the broker."""
+        removal = None if self._asked is None else removal_message(self._asked)
+        if removal is not None:
+            with suppress(JMSException):
+                session.create_producer(Queue(ADDRESS)).send_async(removal)
 
     def _run(self, steps: Steps[T]) -> T:
         try:

@@ -15,12 +15,14 @@ from pyjmsack import (
     AckMode,
     ConnectionFactory,
     InvalidSelectorException,
+    Message,
     Queue,
     UnsupportedFeatureException,
     aio,
 )
 from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueError
 from pyjmsack.management import aio as aio_management
+from pyjmsack.management.artemis import removal_message
 
 
 @pytest.fixture
@@ -198,6 +200,34 @@ def test_a_temporary_queue_is_told_to_be_one(brokers: Callable[[str], Served], p
         queue = session.create_temporary_queue()
         session.create_consumer(queue)
         assert manager.queue(queue.name).temporary
+
+
+@pytest.mark.parametrize("face", ["blocking", "asyncio"])
+def test_a_manager_over_stomp_leaves_no_queue_behind(
+    brokers: Callable[[str], Served], face: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue of its replies stayed at a broker that keeps unused queues. Each look of a monitoring left one more."""
+    served, used = brokers("artemis"), list[str]()
+
+    def noted(request: Message) -> Message | None:
+        assert request.reply_to is not None
+        used.append(request.reply_to.name)
+        return removal_message(request)
+
+    async def ask() -> None:
+        async with aio_management.Manager(aio.ConnectionFactory(served.stomp_url)) as manager:
+            await manager.broker()
+
+    monkeypatch.setattr("pyjmsack.management.client.removal_message", noted)
+    monkeypatch.setattr("pyjmsack.management.aio.removal_message", noted)
+    if face == "asyncio":
+        asyncio.run(ask())
+    else:
+        with Manager(ConnectionFactory(served.stomp_url)) as manager:
+            manager.broker()
+    (name,) = used
+    with Manager(ConnectionFactory(served.amqp_url)) as manager:
+        wait_until(lambda: manager.queues(name) == [])
 
 
 def test_the_asyncio_manager_says_the_same(managed: Managed, queue_name: str) -> None:
