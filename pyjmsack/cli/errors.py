@@ -27,6 +27,7 @@ _NEXT_STEPS: tuple[tuple[type[JMSException], str], ...] = (
     ),
 )
 _UNREACHABLE = "start one with `pyjmsack broker`, or point --url (PYJMSACK_URL) at a running one"
+_NO_JOLOKIA = "look at the URL in --jolokia, in PYJMSACK_JOLOKIA, or in the context"
 _LOST = "look at the broker's log; messages that were not confirmed or acknowledged are safe to repeat"
 _IN_DOUBT = "the transaction may have taken effect: see what the broker has before you run the command again"
 
@@ -59,11 +60,15 @@ def explain(error: BaseException) -> str:
 
 def _next_step(error: BaseException) -> str | None:
     if isinstance(error, ConnectionLostException):
+        if "cannot connect to Jolokia" in str(error):
+            return _NO_JOLOKIA
         return _UNREACHABLE if isinstance(error.__cause__, OSError) and "cannot connect" in str(error) else _LOST
     if isinstance(error, TransactionRolledBackException) and error.in_doubt:
         return _IN_DOUBT
-    if isinstance(error, JMSSecurityException) and (error.error_code or "").startswith("tls:"):
-        return None  # a password would not help, and the text of the error names the options that would
+    if isinstance(error, JMSSecurityException) and (
+        (error.error_code or "").startswith("tls:") or str(error).startswith("Jolokia at")
+    ):
+        return None  # --user would not help, and the text of the error names what would
     return next((step for kind, step in _NEXT_STEPS if isinstance(error, kind)), None)
 
 

@@ -27,6 +27,16 @@ def test_an_absent_broker_says_how_to_start_one(command: tuple[str, ...]) -> Non
     assert result.stdout == ""
 
 
+def test_a_jolokia_that_cannot_be_used_is_no_reason_to_start_a_broker_or_to_log_in_there() -> None:
+    """The next step was that of the broker, which had nothing to do with the failure."""
+    result = Cli(ABSENT).run("stat", "--jolokia", "http://name:pass@127.0.0.1:1/api/jolokia")
+    assert result.exit_code == 1
+    assert "--jolokia" in result.stderr
+    assert "pyjmsack broker" not in result.stderr
+    refused = "Jolokia at http://127.0.0.1:1/ refuses this login (HTTP 401)"
+    assert explain(JMSSecurityException(refused)) == refused
+
+
 @pytest.mark.parametrize("url", ["tcp://localhost:61616", "amqp://localhost?jms.nonsense=1", "nonsense"])
 def test_a_wrong_url_is_a_usage_error(url: str) -> None:
     assert Cli(url).run("browse", "q").exit_code == 2
