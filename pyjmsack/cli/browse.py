@@ -47,7 +47,7 @@ def browse(
         connection.exception_listener = lambda error: None  # the browser raises the same error
         checked = check_queue(connection, login, jolokia, queue)
         connection.start()
-        whole = Whole(connection, queue, chosen=selector is not None)
+        whole = Whole(connection, queue, selected=selector is not None, messages=checked.messages)
         most = limit if as_json else limit or _TABLE_LIMIT
         with session.create_browser(Queue(queue), selector) as browser:
             seen = _print(islice(browser, most)) if most is None or as_json else _show(queue, browser, most)

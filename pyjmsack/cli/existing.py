@@ -45,9 +45,11 @@ def check_target(connection: Connection, login: Login, jolokia: str | None, targ
 class Checked:
     """The result of a check of a queue's name."""
 
-    def __init__(self, queue: str, reason: str | None = None) -> None:
+    def __init__(self, queue: str, reason: str | None = None, messages: int | None = None) -> None:
         self._queue = queue
         self._reason = reason
+        self.messages = messages
+        """How many messages the queue had, ``None`` if the broker did not say."""
 
     def warn_if_empty(self, seen: int) -> None:
         """Print that the name may be wrong, if no message was seen and the name could not be checked."""
@@ -77,7 +79,7 @@ def check_queue(connection: Connection, login: Login, jolokia: str | None, queue
         return Checked(queue, what)
     try:
         with opened_manager(login, jolokia) as manager:
-            manager.queue(Queue(queue).name.rpartition("::")[2])
+            status = manager.queue(Queue(queue).name.rpartition("::")[2])
     except (ManagementDeniedError, UnsupportedFeatureException) as error:
         return Checked(queue, str(error))
-    return Checked(queue)
+    return Checked(queue, messages=status.messages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def export(
         checked = check_queue(connection, login, jolokia, queue)
         connection.start()
         left = LeftOut(queue)
-        export_all = _take if take else _look
+        export_all = _take if take else partial(_look, messages=checked.messages)
         with opened_output(file, stop) as output:
             written = export_all(connection, queue, selector, limit, output, stop, show, left)
     checked.warn_if_empty(written)
@@ -186,13 +187,15 @@ def _look(
     stop: Stop,
     show: Counter,
     left: LeftOut,
+    *,
+    messages: int | None,
 ) -> int:
 
     def stops(count: int) -> bool:
         show(count, "")
         return stop.requested
 
-    whole = Whole(connection, queue, chosen=selector is not None)
+    whole = Whole(connection, queue, selected=selector is not None, messages=messages)
     with connection.create_session() as session, session.create_browser(Queue(queue), selector) as browser:
         written = write_all(islice(browser, limit), output, left, stops)
     seen = written + left.count

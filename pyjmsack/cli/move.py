@@ -170,7 +170,7 @@ def _copy(
         connection.start()
         checked = check_queue(connection, login, jolokia, source)
         check_target(connection, login, jolokia, target, create=create)
-        whole = Whole(connection, source, chosen=selector is not None)
+        whole = Whole(connection, source, selected=selector is not None, messages=checked.messages)
         looking = connection.create_session()
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
             producer = session.create_producer(Queue(target))

@@ -23,41 +23,46 @@ class Whole:
     Args:
         connection: an open and started connection.
         queue: the name of the queue.
-        chosen: whether a selector or another condition leaves out messages.
+        selected: whether the look has a selector.
+        messages: how many messages the broker says that the queue has, ``None`` if that is not known.
     """
 
-    def __init__(self, connection: Connection, queue: str, *, chosen: bool) -> None:
+    def __init__(self, connection: Connection, queue: str, *, selected: bool, messages: int | None) -> None:
         self._queue = queue
+        self._messages = messages
         self._classic = connection.metadata.broker.startswith("classic")
-        self._there = _shown(connection, queue) if chosen and self._classic else 0
+        self._there = _shown(connection, queue) if selected and self._classic else None
 
-    def check(self, seen: int) -> None:
+    def check(self, shown: int) -> None:
         """Check the look.
 
         Args:
-            seen: how many messages the look has shown.
+            shown: how many messages the browser has shown.
 
         Raises:
-            Failure: the queue has so many messages that the look may not have shown all.
+            Failure: the queue has so many messages that the browser may not have shown all.
         """
-        if (doubt := self.doubt(seen)) is not None:
+        if (doubt := self.doubt(shown)) is not None:
             raise Failure(doubt)
 
-    def doubt(self, seen: int) -> str | None:
+    def doubt(self, shown: int) -> str | None:
         """Return the reason why the look may not have shown all messages, or ``None`` if it has.
 
         Args:
-            seen: how many messages the look has shown.
+            shown: how many messages the browser has shown.
         """
-        if not self._classic or max(seen, self._there) < _CLASSIC_SHOWS:
+        if not self._classic or (shown if self._there is None else self._there) < _CLASSIC_SHOWS:
             return None
         limit = f"{_CLASSIC_SHOWS} messages of {self._queue} at most (maxBrowsePageSize)"
         every = "`export --take`, `move` and `dlq retry` see every message"
-        if self._there:
-            found = f"ActiveMQ Classic looks for them among the first {limit}: the {seen:,} that were found"
-        else:
-            found = f"ActiveMQ Classic shows a browser {limit}: these {seen:,}"
-        return f"{found} may not be all; {every}"
+        if self._there is not None:
+            return (
+                f"ActiveMQ Classic looks for a selector among the first {limit}: the {shown:,} that fit may not be all;"
+                f" {every}"
+            )
+        if self._messages is not None and shown >= self._messages:
+            return None
+        return f"ActiveMQ Classic shows a browser {limit}: these {shown:,} may not be all; {every}"
 
 
 def _shown(connection: Connection, queue: str) -> int:

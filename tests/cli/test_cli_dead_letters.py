@@ -400,6 +400,25 @@ def test_a_line_that_was_changed_before_the_import_went_on_is_imported(
     assert [text for text, _ in take_all(cli.url, queue_name)] == ["a", "b", "mended"]
 
 
+def test_a_long_queue_of_classic_is_looked_at_as_a_whole_if_its_broker_says_how_long_it_is(
+    classic: tuple[str, str], queue_name: str, tmp_path: Path
+) -> None:
+    """`dlq ls` and `export` failed with 400 messages and more, whatever the browser had shown. An operator with many
+    dead letters saw none of them."""
+    url, jolokia = classic
+    cli, file = Cli(url), tmp_path / "all.jsonl"
+    put(url, queue_name, ["a"] * 450)
+    cli.ok("export", queue_name, file, "--jolokia", jolokia)
+    assert len(file.read_text().splitlines()) == 450
+    looking = ("dlq", "ls", "--queue", queue_name, "--json")
+    assert json.loads(cli.ok(*looking, "--jolokia", jolokia))["groups"][0]["messages"] == 450
+    cli.ok(*looking, "--origin", "nobody", "--jolokia", jolokia)
+    unsure = cli.run(*looking)
+    assert unsure.exit_code == 1
+    assert json.loads(unsure.stdout)["groups"][0]["messages"] >= 400, "what was found is shown before the error"
+    assert "may not be all" in unsure.stderr
+
+
 @pytest.mark.parametrize("command", ["dlq move", "dlq retry", "move", "copy"])
 def test_a_letter_that_died_of_age_does_not_die_again(classic: tuple[str, str], queue_name: str, command: str) -> None:
     """S156: ActiveMQ Classic leaves the expiry in a dead letter; a copy with it died at once, and was moved again."""

@@ -82,6 +82,10 @@ class Letters:
     """Whether the dead-letter queue does not exist yet, because the broker had no dead letter."""
     checked: Checked | None = None
     """The result of the check of the queue's name. ``None`` if the user did not give the name."""
+    messages: int | None = None
+    """How many messages the queue had at the start, ``None`` if the broker did not say."""
+    _shown: int = 0
+    """How many messages the last browser has shown, with those that were not chosen."""
 
     def browse(self, limit: int | None = None) -> Iterator[Message]:
         """Yield the chosen dead letters without taking them.
@@ -92,27 +96,31 @@ class Letters:
         if self.absent:
             return
         seen = 0
-        chosen = self.choice.selector is not None or self.choice.choosy
-        whole = Whole(self.connection, self.queue, chosen=chosen)
+        selected = self.choice.selector is not None
+        whole = Whole(self.connection, self.queue, selected=selected, messages=self.messages)
         for seen, message in enumerate(self.first(limit), 1):  # noqa: B007 - the last number is used below
             yield message
         if seen != limit:
-            whole.check(seen)
+            whole.check(self._shown)
 
     def first(self, limit: int | None) -> Iterator[Message]:
         """Yield the chosen dead letters that a browser shows, at most ``limit``. ActiveMQ Classic may not show all."""
         if self.absent:
             return
-        seen = 0
+        seen = self._shown = 0
         with (
             self.connection.create_session() as session,
             session.create_browser(Queue(self.queue), self.choice.selector) as browser,
         ):
-            fitting = (each for each in browser if self.choice.fits(each, self.queue))
+            fitting = (each for each in map(self._counted, browser) if self.choice.fits(each, self.queue))
             for seen, message in enumerate(islice(fitting, limit), 1):  # noqa: B007 - the last number is used below
                 yield message
         if self.checked is not None:
             self.checked.warn_if_empty(seen)
+
+    def _counted(self, message: Message) -> Message:
+        self._shown += 1
+        return message
 
     def shown(self, limit: int | None, fits: Callable[[Message], bool]) -> int:
         """Return how many of the chosen dead letters a browser shows, at most ``limit``. On Artemis return 0.
@@ -140,6 +148,7 @@ def opened_letters(login: Login, wanted: Wanted) -> Iterator[Letters]:
         letters = Letters(connection, dead_letter_queue(connection, wanted.queue), Choice())
         try:
             checked = check_queue(connection, login, wanted.jolokia, letters.queue)
+            letters.messages = checked.messages
             letters.checked = checked if wanted.queue is not None else None
         except UnknownQueueError:
             if wanted.queue is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from pyjmsack.cli.dlq.choosing import Letters, Wanted, choosing, opened_letters
 from pyjmsack.cli.dlq.groups import Groups
 from pyjmsack.cli.dlq.letters import cause_of, origin_of, place_of
 from pyjmsack.cli.dlq.moving import ask_to_retry, rounds_of, run_rounds
+from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.existing import check_target, create_option
 from pyjmsack.cli.export import LeftOut, opened_output, write_all
 from pyjmsack.cli.managing import (
@@ -52,6 +53,29 @@ def dlq() -> None:
     """
 
 
+class _Looking:
+    """The dead letters that a browser shows. If these may not be all, the command fails after it has printed them.
+
+    Args:
+        letters: the dead letters, which may end with a :class:`Failure`.
+    """
+
+    def __init__(self, letters: Iterator[Message]) -> None:
+        self._letters = letters
+        self._failure: Failure | None = None
+
+    def __iter__(self) -> Iterator[Message]:
+        try:
+            yield from self._letters
+        except Failure as error:
+            self._failure = error
+
+    def check(self) -> None:
+        """Raise the failure if there was one."""
+        if self._failure is not None:
+            raise self._failure
+
+
 @dlq.command()
 @connection_options
 @choosing
@@ -65,18 +89,20 @@ def ls(login: Login, wanted: Wanted, as_json: bool) -> None:
     """
     groups = Groups()
     with opened_letters(login, wanted) as letters:
-        for message in letters.browse():
-            groups.add(origin_of(message, letters.queue) or "", cause_of(message)[:200], message.timestamp)
         queue = letters.queue
+        looking = _Looking(letters.browse())
+        for message in looking:
+            groups.add(origin_of(message, queue) or "", cause_of(message)[:200], message.timestamp)
     rows = groups.rows()
     if as_json:
         names = ("origin", "messages", "oldest", "newest", "cause")
         print_json({"queue": queue, "groups": [dict(zip(names, row, strict=True)) for row in rows]})
-        return
-    click.echo(f"{visible(queue)}: {amount(groups.total, _DEAD)}")
-    if rows:
+    else:
+        click.echo(f"{visible(queue)}: {amount(groups.total, _DEAD)}")
+    if rows and not as_json:
         table = [(origin or "unknown", oldest, newest, cause, number) for origin, number, oldest, newest, cause in rows]
         print_table(("origin", "oldest sent (UTC)", "newest sent (UTC)", "cause", "messages"), table, numbers=1)
+    looking.check()
 
 
 @dlq.command()
@@ -93,18 +119,19 @@ def show(login: Login, wanted: Wanted, limit: int, as_json: bool) -> None:
     """
     documents = []
     with opened_letters(login, wanted) as letters:
-        for message in letters.browse(limit):
+        looking = _Looking(letters.browse(limit))
+        for message in looking:
             noted = {"origin": origin_of(message, letters.queue), "cause": cause_of(message)}
             documents.append(noted | as_document(message))
     if as_json:
         print_json({"messages": documents})
-        return
-    if not documents:
+    elif not documents:
         click.echo(_NONE_FITS)
-    for document in documents:
+    for document in () if as_json else documents:
         click.echo("")
         for name, value in document.items():
             click.echo(visible(f"{name}: {value}"))
+    looking.check()
 
 
 @dlq.command()
