@@ -29,6 +29,7 @@ __all__ = [
     "jolokia_option",
     "json_option",
     "opened_manager",
+    "pause_between_looks",
     "print_json",
     "print_table",
     "remark",
@@ -37,6 +38,7 @@ __all__ = [
 
 T = TypeVar("T")
 _JOLOKIA_VARIABLE = "PYJMSACK_JOLOKIA"
+_SHORTEST_PAUSE = 0.01
 _UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|)")
 
@@ -47,6 +49,16 @@ def duration(text: str) -> float:
     if found is None:
         raise click.BadParameter(f"{text!r}: expected a number with s, m, h or d, such as 10m")
     return float(found[1]) * _UNITS[found[2]]
+
+
+def pause_between_looks(text: str) -> float:
+    """Return the seconds of a pause that was given as an option. Without a pause a command would ask the broker all the
+    time, and harm those who work with it.
+    """
+    seconds = duration(text)
+    if seconds < _SHORTEST_PAUSE:
+        raise click.BadParameter(f"{text!r}: the shortest pause is {_SHORTEST_PAUSE * 1000:.0f}ms")
+    return seconds
 
 
 def jolokia_option(command: Command) -> Command:

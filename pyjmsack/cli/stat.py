@@ -15,10 +15,10 @@ from pyjmsack import Queue
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.managing import (
     by_broker,
-    duration,
     jolokia_option,
     json_option,
     opened_manager,
+    pause_between_looks,
     print_json,
     print_table,
     remark,
@@ -54,7 +54,9 @@ _Row = dict[str, Any]
 @click.argument("pattern", default="*", metavar="[GLOB]")
 @connection_options
 @jolokia_option
-@click.option("--watch", type=duration, metavar="SECONDS", help="Ask again and again, with this pause, until Ctrl-C.")
+@click.option(
+    "--watch", type=pause_between_looks, metavar="SECONDS", help="Ask again and again, with this pause, until Ctrl-C."
+)
 @click.option("--sort", type=click.Choice(_SORTS), default="name", show_default=True, help="Largest first.")
 @click.option(
     "--format",

@@ -13,7 +13,7 @@ import click
 
 from pyjmsack import Connection, Message, Queue, Session, Topic
 from pyjmsack.cli.existing import Checked, check_queue
-from pyjmsack.cli.managing import duration, jolokia_option, print_json
+from pyjmsack.cli.managing import jolokia_option, pause_between_looks, print_json
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.stopping import Stop, stop_on_signals
@@ -87,7 +87,14 @@ def _checked(_: click.Context, __: click.Parameter, template: str) -> str:
     show_default=True,
     help="Start with this number of the messages that are already in the queue.",
 )
-@click.option("--interval", type=duration, default="1s", show_default=True, help="Time between two looks into a queue.")
+@click.option(
+    "--interval",
+    type=pause_between_looks,
+    metavar="TIME",
+    default="1s",
+    show_default=True,
+    help="Time between two looks into a queue.",
+)
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 @click.option("--format", "template", default="%t %b", show_default=True, callback=_checked, help="See above.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as `receive --format jsonl`.")

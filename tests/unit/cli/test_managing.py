@@ -7,9 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from pyjmsack import JMSException, JMSSecurityException, UnsupportedFeatureException
 from pyjmsack.cli import managing
+from pyjmsack.cli.main import cli
 from pyjmsack.management import ManagementDeniedError
 
 LOGIN: Any = SimpleNamespace(factory=lambda: None)
@@ -56,3 +58,11 @@ def test_a_refused_login_and_a_failure_are_raised_whatever_their_text(
         by_broker(monkeypatch, error)
     with pytest.raises(type(error)):
         by_broker(monkeypatch, 0, error)
+
+
+@pytest.mark.parametrize("arguments", [["stat", "--watch", "0"], ["tail", "q", "--interval", "0s"]])
+def test_a_command_that_looks_again_and_again_needs_a_pause(arguments: list[str]) -> None:
+    """With 0 it asked the broker all the time."""
+    result = CliRunner().invoke(cli, [*arguments, "--url", "amqp://127.0.0.1:1"])
+    assert result.exit_code == 2
+    assert "the shortest pause is 10ms" in result.stderr
