@@ -98,7 +98,7 @@ def _text_of(message: Message) -> bytes:
     return text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
 
 
-_DEAD_LETTER_NOTES = ("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID")
+_DEAD_LETTER_NOTES = ("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID", "_AMQ_ACTUAL_EXPIRY")
 """The properties that Artemis adds to a dead letter. They are not listed among the properties, because they belong to a
 delivery."""
 

@@ -38,7 +38,7 @@ RESERVED = {
 """
 
 _UNLISTED = {ACK_TYPE, DELIVERY_COUNT, TYPED_ENCODING}
-_ORIGIN = {"_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID"}
+_ORIGIN = {"_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID", "_AMQ_ACTUAL_EXPIRY"}
 """The properties that Artemis adds to a dead letter. Selectors of Artemis use the same names."""
 _NOT_APPLICATION = _UNLISTED | set(RESERVED)
 _NOT_LISTED = _NOT_APPLICATION | _ORIGIN
@@ -63,7 +63,7 @@ class Properties(MutableMapping[str, Value]):
 
     Some properties can be read by name, but are not listed, because they do not belong to the application. These are
     ``JMSXDeliveryCount``, ``JMS_AMQP_ACK_TYPE``, ``JMS_AMQP_TYPED_ENCODING``, and the notes of Artemis on a dead letter
-    (``_AMQ_ORIG_ADDRESS``, ``_AMQ_ORIG_QUEUE``, ``_AMQ_ORIG_MESSAGE_ID``). So
+    (``_AMQ_ORIG_ADDRESS``, ``_AMQ_ORIG_QUEUE``, ``_AMQ_ORIG_MESSAGE_ID``, ``_AMQ_ACTUAL_EXPIRY``). So
     ``new.properties.update(old.properties)`` copies only properties that may be copied.
 
     Args:

@@ -140,6 +140,28 @@ def test_older_letters_are_chosen_by_the_time_they_were_sent(cli: Cli, queue_nam
     assert json.loads(cli.ok("dlq", "purge", "--origin", queue_name, "--cause", "failed", "--yes", "--json"))["removed"]
 
 
+def test_the_cause_of_a_letter_is_shown_as_it_is_chosen(cli: Cli, queue_name: str) -> None:
+    """On Artemis the cause was empty, though `--cause` knew it."""
+    give_up(cli.url, queue_name, ["failed"])
+    with ConnectionFactory(cli.url).create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        session.create_producer(Queue(queue_name)).send("expired", time_to_live=0.05)
+        consumer = session.create_consumer(Queue(queue_name), "JMSPriority = 0")
+        wait_until(lambda: consumer.receive_nowait() is None and expired(cli, queue_name) != [])
+    (letter,) = expired(cli, queue_name)
+    assert (letter["cause"], letter["body"]) == ("expired", "expired")
+    assert int(letter["dead_letter"]["_AMQ_ACTUAL_EXPIRY"]) > 0
+    (group,) = json.loads(cli.ok("dlq", "ls", "--origin", queue_name, "--json"))["groups"]
+    assert group["cause"] == "failed"
+
+
+def expired(cli: Cli, origin: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(
+        cli.ok("dlq", "show", "--queue", "ExpiryQueue", "--origin", origin, "--json")
+    )["messages"]
+    return found
+
+
 @pytest.mark.parametrize("command", ["move", "retry"])
 def test_letters_of_a_sender_whose_clock_is_ahead_are_taken_once(
     cli: Cli, queue_name: str, command: str, monkeypatch: pytest.MonkeyPatch

@@ -13,8 +13,9 @@ from pyjmsack.cli.resending import first_destination
 __all__ = ["Choice", "cause_of", "choice_of", "dead_letter_queue", "origin_of", "place_of"]
 
 _ORIGIN = "_AMQ_ORIG_QUEUE"
+_EXPIRED = "_AMQ_ACTUAL_EXPIRY"
 _CAUSE = "dlqDeliveryFailureCause"
-_ARTEMIS_CAUSES = {"expired": "_AMQ_ACTUAL_EXPIRY IS NOT NULL", "failed": "_AMQ_ACTUAL_EXPIRY IS NULL"}
+_ARTEMIS_CAUSES = {"expired": f"{_EXPIRED} IS NOT NULL", "failed": f"{_EXPIRED} IS NULL"}
 
 
 def dead_letter_queue(connection: Connection, given: str | None) -> str:
@@ -59,7 +60,11 @@ def _note(message: Message, name: str) -> str:
 
 
 def cause_of(message: Message) -> str:
-    """Return why the broker gave up the message, or an empty text if the broker does not say why."""
+    """Return why the broker gave up the message, or an empty text if the broker does not say why. Artemis says only
+    whether the message expired.
+    """
+    if _note(message, _ORIGIN):
+        return "expired" if _note(message, _EXPIRED) else "failed"
     return " ".join(_note(message, _CAUSE).split())
 
 

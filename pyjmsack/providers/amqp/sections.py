@@ -90,6 +90,7 @@ _ORIGIN = {
     "x-opt-ORIG-ADDRESS": "_AMQ_ORIG_ADDRESS",
     "x-opt-ORIG-QUEUE": "_AMQ_ORIG_QUEUE",
     "x-opt-ORIG-MESSAGE-ID": "_AMQ_ORIG_MESSAGE_ID",
+    "x-opt-ACTUAL-EXPIRY": "_AMQ_ACTUAL_EXPIRY",
 }
 _NOTED = "x-opt-ORIG-"
 """The prefix of the annotations that Artemis adds to a dead letter."""
