@@ -74,7 +74,7 @@ def test_an_import_does_not_go_on_with_the_record_of_another_version(tmp_path: P
     if number is None:
         del known["format"]
     record.write_text(json.dumps(known))
-    with pytest.raises(Failure, match=r"another version.*finish this import with that version.*after line 70"):
+    with pytest.raises(Failure, match=r"another version.*Finish this import with that version.*after line 70"):
         _Progress.of(record, "orders")
     record.write_text(json.dumps(known | {"done": True}))
     with closing(_Progress.of(record, "orders")) as progress:
