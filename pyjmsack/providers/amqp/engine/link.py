@@ -288,9 +288,12 @@ class ReceiverLink(Link):
         return self._credit if self._assembly is None else self._credit + 1
 
     def over(self) -> None:
-        """End the link: nothing can be received or settled on it any more."""
+        """End the link: nothing can be received or settled on it any more.
+
+        A link may end twice: by its Detach frame, and then with its session.
+        """
         super().over()
-        self._discarding = self._assembly is not None
+        self._discarding = self._discarding or self._assembly is not None
         self._assembly = None
         self._credit = 0
         self.unsettled.clear()

@@ -450,6 +450,19 @@ def test_what_arrives_after_our_detach_is_dropped() -> None:
     assert wire.transfer(2, b"d", handle=1) == [(DELIVERY, other, 2, b"d", False)]
 
 
+def test_the_rest_of_a_message_is_dropped_after_its_link_and_then_its_session_ended() -> None:
+    """A session that was closed while a large message arrived ended the connection, with all its other sessions."""
+    wire = Wire()
+    session = wire.session()
+    link = wire.receiver(session)
+    wire.transfer(0, b"a", more=True)
+    link.detach(closed=True)
+    session.end()
+    assert wire.transfer(0, b"b", more=True) == []
+    assert wire.transfer(0, b"c") == []
+    assert wire.transfer(1, b"whole") == []
+
+
 # -- attach and detach ------------------------------------------------------------------------------------------
 
 
