@@ -54,9 +54,10 @@ class Request:
         ask: makes the request at a provider.
         done: the completion that gets the answer.
         then: called before ``done`` with the answer of a request that succeeded.
+        ends: the id of the session whose transaction the request commits or rolls back. ``None`` for other requests.
     """
 
-    __slots__ = ("abandoned", "ask", "asked", "done", "losses", "owner", "reasons", "then", "verb")
+    __slots__ = ("abandoned", "ask", "asked", "done", "ends", "losses", "owner", "reasons", "then", "verb")
 
     def __init__(
         self,
@@ -65,7 +66,9 @@ class Request:
         ask: Callable[[Provider, Completion[Any]], None],
         done: Completion[Any],
         then: Callable[[Any], None] | None = None,
+        ends: int | None = None,
     ) -> None:
+        self.ends = ends
         self.verb = verb
         self.owner = owner
         self.ask = ask

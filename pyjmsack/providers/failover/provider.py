@@ -248,10 +248,20 @@ class FailoverProvider:
         queue again (S95)."""
         current = inbound.generation == self._connection.generation
         if outcome is Outcome.ACCEPTED:
+            if self._requests.held:
+                self._look_for_end(inbound)
             self._transactions.settled(inbound, current=current)
         member = self._requests.member
         if current and member is not None:
             member.provider.settle(inbound, outcome)
+
+    def _look_for_end(self, inbound: Inbound) -> None:
+        """Let the transaction fail that this message joins, if the commit or rollback before it was not sent yet and
+        its caller has given it up. The broker would take the message for a part of the transaction that is to end.
+        """
+        session = self._resources.transacted_consumers.get(inbound.consumer_id)
+        if session is not None and self._requests.overtakes_end(session.info.id):
+            session.in_doubt = True
 
     # -- transactions -------------------------------------------------------------------------------------------
 
@@ -272,7 +282,7 @@ class FailoverProvider:
                 return
             if session is None or session.replay is None or session.replay.complete:
                 self._clear(session)
-                self._requests.ask(Request("commit", (), lambda provider, a: provider.commit(session_id, a), done))
+                self._end_transaction("commit", lambda provider, a: provider.commit(session_id, a), session_id, done)
                 return
         missing = 0 if session.replay is None else session.replay.missing.total()
         lost = "the connection was lost while the transaction was open, so the transaction was rolled back (S92, S97)"
@@ -281,7 +291,7 @@ class FailoverProvider:
         session.clear()
         undone: Completion[None] = Completion()
         undone.add_callback(lambda _: done.fail(TransactionRolledBackException(lost)))
-        self._requests.ask(Request("rollback", (), lambda provider, a: provider.rollback(session_id, a), undone))
+        self._end_transaction("rollback", lambda provider, a: provider.rollback(session_id, a), session_id, undone)
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
         """Roll the transaction back. A lost broker has already rolled back the work that it had (S99)."""
@@ -289,7 +299,12 @@ class FailoverProvider:
         self._transactions.give_up(session)
         self._clear(session)
         self._requests.undo(session_id)
-        self._requests.ask(Request("rollback", (), lambda provider, a: provider.rollback(session_id, a), done))
+        self._end_transaction("rollback", lambda provider, a: provider.rollback(session_id, a), session_id, done)
+
+    def _end_transaction(
+        self, verb: str, ask: Callable[[Provider, Completion[None]], None], session_id: int, done: Completion[None]
+    ) -> None:
+        self._requests.ask(Request(verb, (), ask, done, ends=session_id))
 
     @staticmethod
     def _clear(session: SessionRecord | None) -> None:

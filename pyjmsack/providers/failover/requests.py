@@ -165,6 +165,20 @@ class Requests:
         blame.clear()
         return suspect
 
+    def overtakes_end(self, session_id: int) -> bool:
+        """Return True if a commit or rollback of this session waits here. Then an acknowledgement of the next
+        transaction would overtake it, and join the transaction that is to end.
+
+        The caller has given the commit or rollback up and works on. A commit that waits fails now, because the broker
+        would commit the new work with it.
+        """
+        waiting = [item for item in self.held if isinstance(item, Request) and item.ends == session_id]
+        for request in waiting:
+            if request.verb == "commit":
+                del self.held[request]
+                request.give_up(TransactionRolledBackException("the commit was given up before it was sent"))
+        return bool(waiting)
+
     # -- without a broker ---------------------------------------------------------------------------------------
 
     def interrupt(self, member: Member, error: BaseException) -> Interrupted:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
-from failover_fakes import Bench, Sink
+from failover_fakes import Bench, FakeInbound, Sink
 
 from pyjmsack.destination import Queue
-from pyjmsack.errors import ConnectionLostException, JMSException, ResourceAllocationException
+from pyjmsack.errors import (
+    ConnectionLostException,
+    JMSException,
+    ResourceAllocationException,
+    TransactionRolledBackException,
+)
 from pyjmsack.providers.failover.blame import MOST_LOSSES, MOST_SILENT_LOSSES, says_why
 from pyjmsack.providers.failover.search import LONGEST_PAUSE
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo
+from pyjmsack.types import AckMode, Outcome
 
 GUILTY = 7
 
@@ -50,8 +58,8 @@ def test_others_asked_at_the_same_time_are_not_blamed(bench: Bench, order: tuple
     assert bench.events.count("interrupted") == 1 + MOST_LOSSES
 
 
-def test_a_suspect_that_is_slow_is_not_blamed_and_holds_others_up_for_a_second_only(bench: Bench) -> None:
-    """A broker that is slow, and lost for other reasons, loses nobody a producer."""
+def slow_suspect(bench: Bench) -> Any:
+    """Return a request that is asked for alone, because connections were lost before it had an answer."""
     bench.silent.add("create_producer")
     slow = ask(bench, 5)
     for _ in range(MOST_LOSSES - 1):
@@ -64,6 +72,12 @@ def test_a_suspect_that_is_slow_is_not_blamed_and_holds_others_up_for_a_second_o
         bench.member.pending.clear()
         bench.restored = lambda: bench.silent.add("create_producer")
         connecting.succeed(bench.member.metadata)
+    return slow
+
+
+def test_a_suspect_that_is_slow_is_not_blamed_and_holds_others_up_for_a_second_only(bench: Bench) -> None:
+    """A broker that is slow, and lost for other reasons, loses nobody a producer."""
+    slow = slow_suspect(bench)
     held = bench.send("behind")
     assert held.outcome == "open"
     bench.clock.pass_by(1)
@@ -74,6 +88,25 @@ def test_a_suspect_that_is_slow_is_not_blamed_and_holds_others_up_for_a_second_o
     bench.clock.pass_by(10)
     assert slow.done
     assert slow.error is None
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_what_is_received_behind_an_end_that_was_given_up_joins_no_transaction_that_is_to_end(end: str) -> None:
+    """A commit that waited behind a suspect committed what came after the caller gave it up; a rollback lost that."""
+    bench = Bench()
+    bench.session(1, AckMode.SESSION_TRANSACTED)
+    bench.consumer()
+    slow_suspect(bench)
+    given_up = bench.ask(end, 1)
+    bench.ask("begin", 1)
+    bench.provider.settle(FakeInbound(3, bench.member.generation, "later"), Outcome.ACCEPTED)
+    bench.clock.pass_by(1)
+    assert ("commit", 1) not in bench.calls
+    assert end == "rollback" or isinstance(given_up.error, TransactionRolledBackException)
+    assert isinstance(bench.ask("commit", 1).error, TransactionRolledBackException)
+    assert bench.calls[-1] == ("rollback", 1)
+    bench.ask("begin", 1)
+    assert bench.ask("commit", 1).error is None
 
 
 def test_a_link_that_ends_each_connection_that_rebuilds_it_is_closed_alone() -> None:
