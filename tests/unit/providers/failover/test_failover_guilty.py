@@ -99,7 +99,8 @@ def test_what_is_received_behind_an_end_that_was_given_up_joins_no_transaction_t
     slow_suspect(bench)
     given_up = bench.ask(end, 1)
     bench.ask("begin", 1)
-    bench.provider.settle(FakeInbound(3, bench.member.generation, "later"), Outcome.ACCEPTED)
+    later: Any = FakeInbound(3, bench.member.generation, "later")
+    bench.provider.settle(later, Outcome.ACCEPTED)
     bench.clock.pass_by(1)
     assert ("commit", 1) not in bench.calls
     assert end == "rollback" or isinstance(given_up.error, TransactionRolledBackException)
