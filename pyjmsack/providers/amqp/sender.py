@@ -200,14 +200,18 @@ class AmqpSender(AmqpLink):
             link.drained()
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """Handle the outcome of one message. If it comes before the last piece was sent, stop sending the message."""
-        if self._upload is not None and self._upload.outbound is context:
+        """Handle the outcome of one message. If it comes before the last piece was sent, stop sending the message, and
+        go on with the messages behind it."""
+        stopped = self._upload is not None and self._upload.outbound is context
+        if stopped:
             self._stop_upload()
         if state is ACCEPTED:
             context.done(None)
-            return
-        outcome = state.outcome if isinstance(state, Transactional) else state
-        context.done(None if outcome == ACCEPTED else self._refusal(outcome))
+        else:
+            outcome = state.outcome if isinstance(state, Transactional) else state
+            context.done(None if outcome == ACCEPTED else self._refusal(outcome))
+        if stopped:
+            self.on_flow()
 
     @staticmethod
     def _refusal(outcome: Composite | None) -> JMSException:
