@@ -35,7 +35,10 @@ class BodyReading:
         self._asked.put(answer)
         if not self._begun:
             self._begun = True
-            threading.Thread(target=self._run, name="pyjmsack-body", daemon=True).start()
+            try:
+                threading.Thread(target=self._run, name="pyjmsack-body", daemon=True).start()
+            except RuntimeError as error:  # the system refuses new threads, and the sends behind this one wait
+                self._loop.call_soon(self._give, answer, b"", self._failure(error))
 
     def close(self) -> None:
         """End the thread after the piece that it is reading now."""

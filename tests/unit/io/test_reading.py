@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -50,3 +51,23 @@ def test_a_send_hears_of_each_error_of_its_iterable(error: BaseException, words:
     assert failure is not None
     assert words in str(failure)
     assert failure.__cause__ is error
+
+
+def test_a_send_hears_that_the_system_has_no_thread_for_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S168: the producer waited for this body for ever, and so did the sends behind it."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def read() -> JMSException | None:
+        reading = BodyReading(asyncio.get_running_loop(), IterableSource(iter([b"part"]), 4))
+        answer: asyncio.Future[JMSException | None] = asyncio.Future()
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Thread, "start", refuse)
+            reading.ask(lambda piece, failure: answer.set_result(failure))
+        try:
+            return await asyncio.wait_for(answer, 60)
+        finally:
+            reading.close()
+
+    assert "can't start new thread" in str(asyncio.run(read()))
