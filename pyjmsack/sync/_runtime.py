@@ -11,6 +11,7 @@ from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -29,6 +30,8 @@ BURST = 100
 """A thread that has queued this number of commands waits until the loop has run them."""
 GATHER = 0.001
 """Seconds for which commands may gather before the loop is woken, if nobody waits for these commands."""
+_AGAIN = 0.1
+"""Seconds until the next try after the system refused to start a thread."""
 _JOIN_TIMEOUT = 5.0
 """Seconds to wait for the thread of a listener that does not return. The thread is a daemon, and ends with its
 listener."""
@@ -220,7 +223,7 @@ class SyncRuntime:
 
     def dispatcher(self, name: str) -> ThreadDispatcher:
         """Return a new dispatcher."""
-        return ThreadDispatcher(name)
+        return ThreadDispatcher(name, self.call_later)
 
     def flush_out(self, timeout: float | None) -> None:
         """Wait until the commands that are queued now have run on the loop."""
@@ -283,10 +286,19 @@ class ThreadDispatcher:
     """Runs calls in order on a daemon thread. The thread starts with the first call.
 
     A call stays in ``_calls`` until it is over, so that it counts as queued or at work at every moment.
+
+    Args:
+        name: the name of the thread.
+        call_later: ``call_later(seconds, callback)`` calls ``callback`` on the loop after this time. It is used if the
+            system refuses a new thread. No error is raised then, because the caller may be the loop, in the middle of
+            its work for a connection.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, call_later: Callable[[float, Callable[[], None]], None]) -> None:
         self._name = name
+        self._call_later = call_later
+        self._refused = False
+        """Whether the system refused the thread, and a timer of the loop will try again."""
         self._calls: deque[Callable[[], Any]] = deque()
         self._signal: SimpleQueue[None] = SimpleQueue()
         """Has an entry when the thread has something to look for. An entry too many does no harm."""
@@ -302,14 +314,31 @@ class ThreadDispatcher:
                 self._calls.append(call)
                 self._wake()
                 return
-        threading.Thread(target=self._guarded, args=(call,), name=self._name, daemon=True).start()
+        self._run_alone(call)
+
+    def _run_alone(self, call: Callable[[], Any]) -> None:
+        try:
+            threading.Thread(target=self._guarded, args=(call,), name=self._name, daemon=True).start()
+        except RuntimeError:  # the system refuses new threads
+            self._call_later(_AGAIN, partial(self._run_alone, call))
 
     def _wake(self) -> None:
         if self._thread is None:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:  # the system refuses new threads
+                if not self._refused:
+                    self._refused = True
+                    self._call_later(_AGAIN, self._wake_again)
+                return
             self._thread = thread
         self._signal.put(None)
+
+    def _wake_again(self) -> None:
+        with self._starting:
+            self._refused = False
+            self._wake()
 
     def _run(self) -> None:
         me = threading.current_thread()

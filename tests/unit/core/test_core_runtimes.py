@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -33,9 +33,14 @@ def finish(steps: Steps[Any]) -> None:
         pass
 
 
+def never(seconds: float, callback: Callable[[], None]) -> None:
+    """Stand for the timer of a loop that a dispatcher needs only if the system refuses a thread."""
+    raise AssertionError("no timer is needed")
+
+
 @pytest.fixture
 def dispatcher() -> Iterator[ThreadDispatcher]:
-    dispatcher = ThreadDispatcher("pyjmsack-test")
+    dispatcher = ThreadDispatcher("pyjmsack-test", never)
     yield dispatcher
     dispatcher.close()
 
@@ -201,7 +206,7 @@ def test_calls_run_in_order_one_at_a_time_on_one_thread_of_its_own_s74(dispatche
 
 
 def test_no_thread_is_started_before_the_first_call() -> None:
-    ThreadDispatcher("pyjmsack-unused").close()
+    ThreadDispatcher("pyjmsack-unused", never).close()
     assert "pyjmsack-unused" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -300,13 +305,13 @@ def test_idle_inside_a_call_does_not_wait_for_itself_s14(dispatcher: ThreadDispa
 
 
 def test_idle_returns_at_once_when_nothing_was_ever_submitted() -> None:
-    dispatcher = ThreadDispatcher("pyjmsack-test")
+    dispatcher = ThreadDispatcher("pyjmsack-test", never)
     finish(dispatcher.idle())
     dispatcher.close()
 
 
 def test_close_ends_the_thread_after_what_was_queued_s123() -> None:
-    dispatcher = ThreadDispatcher("pyjmsack-closing")
+    dispatcher = ThreadDispatcher("pyjmsack-closing", never)
     seen: list[int] = []
     for number in range(10):
         dispatcher.submit(lambda number=number: seen.append(number))
@@ -316,7 +321,7 @@ def test_close_ends_the_thread_after_what_was_queued_s123() -> None:
 
 
 def test_a_call_may_close_its_own_dispatcher() -> None:
-    dispatcher = ThreadDispatcher("pyjmsack-test")
+    dispatcher = ThreadDispatcher("pyjmsack-test", never)
     done = threading.Event()
     dispatcher.submit(lambda: (dispatcher.close(), done.set()))
     assert done.wait(PATIENCE)
@@ -324,11 +329,34 @@ def test_a_call_may_close_its_own_dispatcher() -> None:
 
 def test_a_late_call_is_not_dropped() -> None:
     """A callback that is added to a future after close must run."""
-    dispatcher = ThreadDispatcher("pyjmsack-test")
+    dispatcher = ThreadDispatcher("pyjmsack-test", never)
     dispatcher.close()
     done = threading.Event()
     dispatcher.submit(done.set)
     assert done.wait(PATIENCE)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_call_waits_while_the_system_refuses_a_thread(closed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller may be the loop: its error ended the search for a broker, and the connection waited for ever."""
+    start, refused, timers = threading.Thread.start, [True, True], list[Callable[[], None]]()
+
+    def refuse(thread: threading.Thread) -> None:
+        if refused:
+            refused.pop()
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    dispatcher = ThreadDispatcher("pyjmsack-test", lambda seconds, callback: timers.append(callback))
+    if closed:
+        dispatcher.close()
+    done = threading.Event()
+    dispatcher.submit(done.set)
+    while timers:
+        timers.pop()()
+    assert done.wait(PATIENCE)
+    dispatcher.close()
 
 
 # -- SyncRuntime ------------------------------------------------------------------------------------------------
