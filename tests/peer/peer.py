@@ -527,6 +527,8 @@ class Peer:
     The lists are filled in the order of the wire; read them after a ``wait``.
     """
 
+    connection_type: Callable[[Any], PeerConnection] = PeerConnection
+
     def __init__(self, script: Script | None = None, *, tls: ssl.SSLContext | None = None) -> None:
         self.script = script or Script()
         self.connections: list[PeerConnection] = []
@@ -567,7 +569,7 @@ class Peer:
             accepted, _ = self._listener.accept()
         except OSError:  # it is gone already
             return
-        opening = self._loop.connect_accepted_socket(lambda: PeerConnection(self), accepted, ssl=self._tls)
+        opening = self._loop.connect_accepted_socket(lambda: type(self).connection_type(self), accepted, ssl=self._tls)
         task = self._loop.create_task(opening)
         self._accepting.add(task)
         task.add_done_callback(self._accepted)
