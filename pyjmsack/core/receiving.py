@@ -125,7 +125,8 @@ class Receiving:
         try:
             yield done, None
         finally:  # also if the caller gives up, because the drain used the credit up
-            if self._info.prefetch > 0 and self._source.wants_more:
+            # not during a rollback of another task, which asks for credit at its end, after the older messages (S83)
+            if self._info.prefetch > 0 and self._source.wants_more and not self._session.transactions.ending:
                 self._channel.submit(self._channel.provider.start_consumer, self._info.id)
         message = yield from self._receive_answered(body_type, since)
         if message is None and not self._source.closed:

@@ -77,3 +77,29 @@ def test_what_a_rollback_brings_again_comes_before_what_nobody_saw_however_quick
         consumer.receiving.receive_now()
     bench.run(session.rollback())
     assert [inbound.name for inbound in consumer.inbox.messages] == [*"abcd"]
+
+
+def test_a_receive_that_ends_during_a_rollback_asks_for_no_newer_message() -> None:
+    """S83: in asyncio another task receives. Its credit left before the rollback, so a newer message came first."""
+    bench = Bench()
+    session = bench.session(0)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a")
+    assert consumer.receive_now() is not None
+    bench.runtime.turn()
+    bench.provider.calls.clear()
+    bench.provider.hold("drain")
+    receiving, rolling_back = consumer.receive(0), session.rollback()
+    next(receiving)
+    next(rolling_back)
+    bench.runtime.turn()
+    for done in bench.provider.held.pop("drain"):
+        done.succeed()
+    with pytest.raises(StopIteration):  # the task that receives is the first that runs
+        receiving.send(True)
+    with pytest.raises(StopIteration):
+        while True:
+            rolling_back.send(True)
+            bench.runtime.turn()
+    bench.runtime.turn()
+    assert bench.provider.names() == ["drain", "drain", "rollback", "begin", "start_consumer"]
