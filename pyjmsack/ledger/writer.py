@@ -86,7 +86,8 @@ class _Table:
         self._name = name
         self._writer = writer
         self._fail = fail
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        """Reentrant, because a signal handler may close the connection while its own thread opens the next part."""
         self._append: Callable[[bytes], object] = _no_room
         """Appends a line to the part in use.
 
@@ -129,13 +130,13 @@ class _Table:
         try:
             self._seal_current()
             self._parts += 1
-            self._path = self.folder / f"{self._writer}-{self._parts}.raw"
+            path = self.folder / f"{self._writer}-{self._parts}.raw"
             size = max(_PART_BYTES[self._name], room)
-            with self._path.open("x+b") as file:
+            with path.open("x+b") as file:
                 # reserves the space, because a full disk is an error here, but would crash a write to the mapping
                 file.write(bytes(size))
                 file.flush()
-                self._map = mmap.mmap(file.fileno(), size)
+                self._path, self._map = path, mmap.mmap(file.fileno(), size)
         except OSError as error:
             self._fail(error)
             return False
@@ -143,13 +144,17 @@ class _Table:
         return True
 
     def _seal_current(self) -> None:
-        if self._map is not None:
+        current, self._map = self._map, None
+        if current is not None:
             self._append = _no_room
-            self._map.close()  # a thread that is about to write gets a ValueError, and tries again with the next part
-            self._map = None
+            current.close()  # a thread that is about to write gets a ValueError, and tries again with the next part
             thread = threading.Thread(target=seal, args=(self._path, self._name), name="pyjmsack-ledger")
-            self._sealing = [*filter(threading.Thread.is_alive, self._sealing), thread]
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system refuses new threads
+                log.warning("ledger part %s stays raw: %s", self._path, error)
+            else:
+                self._sealing = [*filter(threading.Thread.is_alive, self._sealing), thread]
 
     def close(self) -> None:
         """Finish the open part, and wait for the conversions. A later line opens another part, which stays raw."""

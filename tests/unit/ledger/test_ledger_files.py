@@ -80,6 +80,44 @@ def test_many_threads_and_parts_lose_nothing(tmp_path: Path, monkeypatch: pytest
     assert not [*tmp_path.rglob("*.raw")]
 
 
+def test_a_signal_handler_closes_a_ledger_that_its_thread_is_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handler waited for ever for the lock of the thread that it interrupts."""
+    ledger = Ledger(tmp_path)
+    opened = Path.open
+
+    def interrupted(path: Path, mode: str) -> object:
+        monkeypatch.undo()
+        ledger.send(line(2))
+        ledger.close()
+        return opened(path, mode)
+
+    monkeypatch.setattr(Path, "open", interrupted)
+    writing = threading.Thread(target=ledger.send, args=(line(1),), daemon=True)
+    writing.start()
+    writing.join(60)
+    assert not writing.is_alive()
+    assert numbers(tmp_path) == [1, 2]
+    ledger.close()
+
+
+def test_a_part_stays_raw_if_the_system_refuses_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error went to the send or to the loop that wrote the line."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setitem(writer._PART_BYTES, "sends", 500)
+    ledger = Ledger(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        for number in range(20):
+            ledger.send(line(number))
+        ledger.close()
+    assert numbers(tmp_path) == list(range(20))
+
+
 def test_a_line_longer_than_a_part_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(writer._PART_BYTES, "sends", 100)
     ledger = Ledger(tmp_path)
