@@ -63,6 +63,16 @@ def test_a_transacted_session_declares_when_it_is_created(face: Face) -> None:
     assert "amqp:local-transactions" in str(attach.terminus("target")["capabilities"])
 
 
+def test_the_links_of_two_sessions_have_different_names(sync: Face) -> None:
+    """AMQP 1.0 2.6.1: a broker may take a second link of one name for the first one, and end that."""
+    peer = sync.peer()
+    connection = sync.connect(peer)
+    for _ in range(2):
+        connection.create_session(0)
+    names = [frame["name"] for frame in peer.frames if frame.name == "attach" and frame.coordinator]
+    assert len({*names}) == 2
+
+
 def test_other_sessions_have_no_coordinator(face: Face) -> None:
     peer = face.peer()
     face.session(peer).create_producer(Q).send("x")

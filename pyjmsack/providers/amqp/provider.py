@@ -195,6 +195,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             self._the_engine,
             info.transacted,
             partial(self._the_listener.on_resource_closed, info.id),
+            info.id,
         )
         if info.transacted:
             self._resources.transacted[info.id] = session

@@ -30,6 +30,7 @@ class AmqpSession:
     Args:
         transacted: whether the session has transactions, and so a link to the transaction coordinator.
         closed_by_broker: called before the links fail, if the broker ends this session, but not the connection.
+        number: the id of the session.
     """
 
     def __init__(
@@ -37,8 +38,10 @@ class AmqpSession:
         engine: AmqpEngine,
         transacted: bool,
         closed_by_broker: Callable[[JMSException], None] = lambda _: None,
+        number: int = 0,
     ) -> None:
         self._engine = engine
+        self._number = number
         self.end: SessionEnd
         """The object of the engine for this session, after the Begin."""
         self._opening: Completion[None] | None = None
@@ -108,7 +111,8 @@ class AmqpSession:
 
     def _open_coordinator(self, done: Completion[None]) -> AmqpCoordinator:
         """Attach a coordinator link and return it. ``done`` fails if the broker refuses the link."""
-        name = f"coordinator-{next(self._coordinators)}"
+        # the sessions of a connection share the names of links (2.6.1)
+        name = f"pyjmsack:coordinator:{self._number}:{next(self._coordinators)}"
         coordinator = AmqpCoordinator(self._engine, self.end, name)
         attached: Completion[None] = Completion()
         attached.add_callback(lambda c: done.fail(c.error) if c.error is not None else None)
