@@ -34,7 +34,7 @@ class Backoff:
         self._last = -_CALM
 
     def after_failure(self) -> float:
-        """Note a failure, and return the seconds to wait before the next try."""
+        """Remember a failure, and return the seconds to wait before the next try."""
         now = self._clock()
         if now - self._last > _CALM + self._wait:
             self._wait = _FIRST

@@ -47,7 +47,7 @@ class Recorder:
     sent: list[tuple[str, Any]]
 
     def send(self, message: object, destination: Any = None, **how: Any) -> None:
-        """Note a message and the name of its destination."""
+        """Remember a message and the name of its destination."""
         self.sent.append((destination.name, message))
 
 

@@ -111,7 +111,7 @@ class Running:
         return found
 
     def forget(self) -> None:
-        """Note that all tasks have ended."""
+        """Remember that all tasks have ended."""
         with self._lock:
             self._tasks = {}
 

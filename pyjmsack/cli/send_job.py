@@ -101,7 +101,7 @@ class SendJob:
             self._stop.wake()
 
     def on_connection_error(self, error: JMSException) -> None:
-        """Note that the connection is lost, because a wait for input would hide the loss."""
+        """Remember that the connection is lost, because a wait for input would hide the loss."""
         self._fail(explain(error))
 
     def _fail(self, text: str) -> None:

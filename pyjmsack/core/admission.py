@@ -69,12 +69,12 @@ class RedeliveryLimit:
         return identity is None or hash(identity) in self._over
 
     def refused(self, inbound: Inbound) -> None:
-        """Note that a message over the limit got its outcome."""
+        """Remember that a message over the limit got its outcome."""
         if self._at_rollback:
             self._over.discard(hash(inbound.identity()))
 
     def rolled_back(self, inbound: Inbound) -> None:
-        """Note that a transaction that received this message is rolled back."""
+        """Remember that a transaction that received this message is rolled back."""
         if self._at_rollback and self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries + 1):
             identity = inbound.identity()
             if identity is not None:

@@ -109,7 +109,7 @@ class Channel:
         return next(self._ids)
 
     def leads_to(self, metadata: ConnectionMetadata) -> None:
-        """Note which broker the connection leads to. Called when the connection was opened or restored."""
+        """Remember which broker the connection leads to. Called when the connection was opened or restored."""
         self.metadata = metadata
         if self.recorder is not None:
             self.recorder.metadata = metadata

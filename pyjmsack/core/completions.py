@@ -89,7 +89,9 @@ class Completions:
         return _Pending(self, listener, then)
 
     def add(self, pending: _Pending, message: Message) -> None:
-        """Note a message that is about to be submitted. The message is read-only until its listener is called (S73)."""
+        """Remember a message that is about to be submitted. The message is read-only until its listener is called
+        (S73).
+        """
         self._pending.append(pending)
         pending.message = message
         message._locked = True

@@ -285,8 +285,8 @@ class Connection:
     # -- called by the provider, on the loop --------------------------------------------------------------------
 
     def on_failure(self, error: BaseException) -> None:
-        """Note that the provider lost the connection for good. Calls that wait for a message get the error. After that,
-        the connection listeners and the exception listener are called, once (S128).
+        """Remember that the provider lost the connection for good. Calls that wait for a message get the error. After
+        that, the connection listeners and the exception listener are called, once (S128).
         """
         channel = self.channel
         if self.closed or channel.failure is not None:
@@ -302,7 +302,7 @@ class Connection:
         self.events.report(error)
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
-        """Note that the connection is lost and is being restored.
+        """Remember that the connection is lost and is being restored.
 
         Callers go on waiting, and the exception listener gets no error (S101, S109).
         """
@@ -313,7 +313,7 @@ class Connection:
         self.events.tell("on_connection_interrupted", self.channel.address)
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
-        """Note that the connection is restored, with everything that was open (S103, S109)."""
+        """Remember that the connection is restored, with everything that was open (S103, S109)."""
         self.channel.leads_to(metadata)
         self._interrupted = False
         for session in [*self.sessions.values()]:

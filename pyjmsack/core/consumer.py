@@ -198,8 +198,8 @@ class Consumer:
             self.on_arrival()
 
     def detached(self, error: BaseException) -> None:
-        """Note that the broker closed this consumer, or that the connection is lost. If the connection is lost, this
-        method calls no listeners, because the connection calls them itself (S126, S128).
+        """Remember that the broker closed this consumer, or that the connection is lost. If the connection is lost,
+        this method calls no listeners, because the connection calls them itself (S126, S128).
         """
         if self.closed:
             return
@@ -217,7 +217,8 @@ class Consumer:
             self._channel.events.report(error)
 
     def joined(self) -> None:
-        """Note that this consumer is in the table of the session, and alert the guard if a connection was lost (S105).
+        """Remember that this consumer is in the table of the session, and alert the guard if a connection was lost
+        (S105).
 
         After a loss, the loop first notes the loss, and then alerts the guards of the consumers in the table. This
         method runs after the consumer was added to the table, and then looks for a loss. So the loop finds this
@@ -227,7 +228,7 @@ class Consumer:
             self.guard.alert = True
 
     def interrupted(self) -> None:
-        """Note that the connection is lost and is being restored. The broker will deliver the messages in the inbox
+        """Remember that the connection is lost and is being restored. The broker will deliver the messages in the inbox
         again. The caller can still read the messages that it has (S101)."""
         self.inbox.interrupted()
         self.unsettled.lost()
@@ -323,7 +324,7 @@ class Consumer:
         self.finish_if_closed()
 
     def leave_transaction(self) -> None:
-        """Note that this consumer no longer takes part in a transaction."""
+        """Remember that this consumer no longer takes part in a transaction."""
         self.unsettled.in_transaction = False
 
     # -- end ----------------------------------------------------------------------------------------------------

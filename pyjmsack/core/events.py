@@ -138,7 +138,7 @@ class RemoteClose:
         self._object = None
 
     def happened(self, error: BaseException) -> None:
-        """Note the error with which the broker closed the object. Called on the loop."""
+        """Remember the error with which the broker closed the object. Called on the loop."""
         self.error = error
         self._tell()
 

@@ -280,7 +280,7 @@ class DuplicateGuard:
         return key is not None and (bool(inbound.known) or key in self._store or self._has_another(key, inbound))
 
     def note_handed_out(self, inbound: Inbound) -> None:
-        """Note that the caller has the message and has not processed it yet."""
+        """Remember that the caller has the message and has not processed it yet."""
         key = self._key(inbound)
         if key is not None:
             self._handed_out[key] = inbound

@@ -77,7 +77,7 @@ class Workers:
         return identity is not None and any(one.identity() == identity for one in inside)
 
     def leave(self, message: Message) -> None:
-        """Note that the listener has finished with this message."""
+        """Remember that the listener has finished with this message."""
         worker = self._worker_of.pop(id(message))
         del self._inside[id(message)]
         self._load[worker] -= 1
@@ -283,8 +283,8 @@ class Listening:
         self._dispatchers.first.submit(partial(self._feed, self))
 
     def unscheduled(self) -> None:
-        """Note that the dispatcher stops, because it found no message. Look once more, because a message may have come
-        meanwhile.
+        """Remember that the dispatcher stops, because it found no message. Look once more, because a message may have
+        come meanwhile.
 
         No worker finishes between the look of :meth:`begin` or :attr:`out_of_messages` into the inbox and this look,
         because the dispatcher has the session (in asyncio, because there is no ``await`` in between). A worker that
@@ -330,7 +330,7 @@ class Listening:
         return Call(listener, message, workers, workers.enter(message))
 
     def leave(self, call: Call) -> None:
-        """Note that the listener has finished with a message, and that its outcome is handled."""
+        """Remember that the listener has finished with a message, and that its outcome is handled."""
         if call.workers is not None:
             call.workers.leave(call.message)
             self.schedule()

@@ -72,7 +72,7 @@ class Request:
         self.ids = [*{each: None for each in ids if each is not None}]
 
     def answered(self, reply: Inbound) -> None:
-        """Note a reply, and wake the caller."""
+        """Remember a reply, and wake the caller."""
         self.replies.append(reply)
         self.arrival.succeed()
 

@@ -197,8 +197,8 @@ class Session:
         return consumer
 
     def _add(self, consumer: Consumer) -> None:
-        """Note an attached consumer. If another thread or task closes the session meanwhile, end the consumer instead,
-        because over STOMP it would go on receiving.
+        """Remember an attached consumer. If another thread or task closes the session meanwhile, end the consumer
+        instead, because over STOMP it would go on receiving.
 
         The close first notes that the session is closed, and then ends the noted consumers. This method first notes the
         consumer, and then looks whether the session is closed. So either the close or this method ends the consumer.
@@ -378,12 +378,12 @@ class Session:
     # -- failover -----------------------------------------------------------------------------------------------
 
     def interrupted(self) -> None:
-        """Note that the connection is lost and is being restored. Runs on the loop."""
+        """Remember that the connection is lost and is being restored. Runs on the loop."""
         for consumer in [*self.consumers.values()]:
             consumer.interrupted()
 
     def restored(self) -> None:
-        """Note that the connection is restored, perhaps at another broker. Runs on the loop."""
+        """Remember that the connection is restored, perhaps at another broker. Runs on the loop."""
         for producer in [*self.producers.values()]:
             producer.encoders.forget()
 

@@ -142,7 +142,7 @@ class Subscriptions:
         ended.add_callback(lambda _: self.release(subscription))
 
     def release(self, subscription: Subscription) -> None:
-        """Note that a subscriber has left. A second call does nothing."""
+        """Remember that a subscriber has left. A second call does nothing."""
         key = (subscription.name, subscription.durable)
         use = self._uses.get(key)
         if use is None:

@@ -281,8 +281,8 @@ class Taking:
             self._passed()
 
     def _passed(self) -> None:
-        """Note that no message is on its way any more, because the caller has the message, or it is back in the inbox.
-        Finish a close that began meanwhile.
+        """Remember that no message is on its way any more, because the caller has the message, or it is back in the
+        inbox. Finish a close that began meanwhile.
         """
         self.passing = 0
         if self._stopped:

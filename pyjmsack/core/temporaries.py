@@ -73,7 +73,7 @@ class Temporaries:
         yield from answered(done, channel.deadline(), f"deleting {destination.name}")
 
     def _deleted(self, number: int, destination: Temporary, answered: Completion[None]) -> None:
-        """Note the broker's answer to a delete, even if the caller gave up."""
+        """Remember the broker's answer to a delete, even if the caller gave up."""
         if answered.error is None:
             self.live.pop(number, None)
         else:

@@ -120,7 +120,7 @@ class TracedConsumer:
         a span."""
 
     def receive(self, message: Message, since: int | None, *, accepts: bool) -> None:
-        """Note that ``receive`` is about to return this message, which is not acknowledged yet."""
+        """Remember that ``receive`` is about to return this message, which is not acknowledged yet."""
         if self.receives:
             safely(self._tracing.receive, message, since, accepts=accepts)
 
@@ -182,7 +182,7 @@ class Traces:
         self._closed = False
 
     def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
-        """Note which broker the connection leads to. Called when the connection was opened or restored."""
+        """Remember which broker the connection leads to. Called when the connection was opened or restored."""
         safely(self._tracing.leads_to, metadata, client_id)
 
     def send(self, message: Message, target: Destination, *, bound: bool) -> TracedSend | None:

@@ -89,7 +89,7 @@ class Transaction:
             self._write(self._outcome)
 
     def ended(self, outcome: str) -> None:
-        """Note how the transaction ended: ``committed``, ``rolled_back`` or ``unknown``. Only the first call has an
+        """Remember how the transaction ended: ``committed``, ``rolled_back`` or ``unknown``. Only the first call has an
         effect.
         """
         self._outcome = self._outcome or outcome
@@ -112,7 +112,7 @@ class Participant(Protocol):
         ...
 
     def rolled_back(self, inbound: Inbound) -> None:
-        """Note that a transaction that received this message is rolled back."""
+        """Remember that a transaction that received this message is rolled back."""
         ...
 
     def halt(self) -> Steps[None]:
@@ -139,7 +139,7 @@ class Participant(Protocol):
         ...
 
     def leave_transaction(self) -> None:
-        """Note that the transaction ends and that nobody waits for its end."""
+        """Remember that the transaction ends and that nobody waits for its end."""
         ...
 
     def finish_if_closed(self) -> None:
@@ -183,7 +183,7 @@ class Transactions:
         return bool(self._endings)
 
     def _ending_is_over(self, ending: object) -> None:
-        """Note that a commit or rollback is over, or that its caller gave up."""
+        """Remember that a commit or rollback is over, or that its caller gave up."""
         self._endings.discard(ending)
         self._update()
 

@@ -261,7 +261,7 @@ class Unsettled:
     # -- handing out --------------------------------------------------------------------------------------------
 
     def hand_over(self, message: Message, *, acknowledge: bool) -> None:
-        """Note that the caller gets this message now. In the automatic modes the message is acknowledged if
+        """Remember that the caller gets this message now. In the automatic modes the message is acknowledged if
         ``acknowledge`` is true. In a transacted session the message joins the transaction.
         """
         inbound: Inbound = message._delivery
@@ -289,7 +289,7 @@ class Unsettled:
                 self.window.check(len(self.delivered), self._destination)
 
     def _add(self, inbound: Inbound) -> None:
-        """Note that the caller has a message without an acknowledgement.
+        """Remember that the caller has a message without an acknowledgement.
 
         The loop first notes a loss, and then looks at ``delivered``. This method first writes to ``delivered``, and
         then looks for a loss. So either the loop sees the message, or this method sees the loss.
@@ -305,7 +305,9 @@ class Unsettled:
                     self.stale[inbound] = None
 
     def forget(self, inbound: Inbound) -> None:
-        """Note that the caller does not have the message any more, because its outcome is chosen or it was put back."""
+        """Remember that the caller does not have the message any more, because its outcome is chosen or it was put
+        back.
+        """
         if self.delivered.pop(inbound, GONE) is GONE:
             with self._choosing:
                 self.stale.pop(inbound, None)
@@ -326,8 +328,9 @@ class Unsettled:
         self.settle(inbound, Outcome.ACCEPTED, repeats=True)
 
     def lost(self) -> None:
-        """Note that the connection is lost. The messages that the caller has stay readable, and the broker will deliver
-        them again (S101)."""
+        """Remember that the connection is lost. The messages that the caller has stay readable, and the broker will
+        deliver them again (S101).
+        """
         self.flush()
         self._to_stale(list(self.delivered))
 

@@ -84,7 +84,8 @@ class Spool:
             self._spooler.write(self, position, data)
 
     def finish(self) -> None:
-        """Note that no more bytes come, so that another message may use the rest of the file. Called on the loop."""
+        """Remember that no more bytes come, so that another message may use the rest of the file. Called on the
+        loop."""
         self._finished = True
         self._file.end = self._begin + self._size
         self._spooler.give_back(self._file)

@@ -42,7 +42,7 @@ class LoopThread:
             self.loop.close()
 
     def release(self) -> None:
-        """Note that one user has left. After the last user, stop the thread and wait for its end (S123)."""
+        """Remember that one user has left. After the last user, stop the thread and wait for its end (S123)."""
         with _lock:
             self.users -= 1
             if self.users > 0 or self.pid != os.getpid():

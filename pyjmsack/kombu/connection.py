@@ -250,14 +250,14 @@ class Connection:
         self._signal()
 
     def failed(self, error: BaseException) -> None:
-        """Note an error that ended the connection. Only the loop calls this."""
+        """Remember an error that ended the connection. Only the loop calls this."""
         if self.error is None and not self.closed:
             self.error = error
             self._ready.clear()  # the broker delivers them again
             self._signal()
 
     def on_connection_failure(self, error: JMSException) -> None:
-        """Note that the connection is lost. This is the connection listener that pyjmsack calls."""
+        """Remember that the connection is lost. This is the connection listener that pyjmsack calls."""
         self.failed(error)
 
     def _reported(self, error: JMSException) -> None:

@@ -57,7 +57,7 @@ class Sink(Protocol):
         ...
 
     def failed(self, error: BaseException) -> None:
-        """Note that a lane, a consumer without prefetch, ended with an error. The connection is useless now."""
+        """Remember that a lane, a consumer without prefetch, ended with an error. The connection is useless now."""
         ...
 
 

@@ -112,7 +112,7 @@ class _Reader:
             self._findings.listeners.append(listener)
 
     def _nameless(self, place: Place, start: int, opening: int, code: str, arguments: Mapping[str, range]) -> None:
-        """Note a listener whose destination the user has to write."""
+        """Remember a listener whose destination the user has to write."""
         texts = {key: self._text(place, key, part) for key, part in arguments.items() if key != "destination"}
         container = self._container(place, texts)
         topic = container.topic == "true" or bool(texts.get("subscription"))

@@ -345,8 +345,8 @@ def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str
 
 
 def _name_types(findings: Findings, shapes: Mapping[str, Shape], codes: Mapping[str, str]) -> None:
-    """Note the full name of each class of a body that has no mapping, because Spring writes the full name into the type
-    property.
+    """Remember the full name of each class of a body that has no mapping, because Spring writes the full name into the
+    type property.
     """
     if not findings.type_property:
         return

@@ -142,7 +142,9 @@ class OpenTelemetryTracing:
         self._places: dict[tuple[str, Destination | None, bool], _Place] = {}
 
     def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
-        """Note the broker to which the connection is open. After a failover this is called again for the new broker."""
+        """Remember the broker to which the connection is open. After a failover this is called again for the new
+        broker.
+        """
         server = urlsplit(metadata.url)
         common: dict[str, Any] = {"messaging.system": SYSTEM, "messaging.client.id": client_id[:LONGEST]}
         if server.hostname is not None:

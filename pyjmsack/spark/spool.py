@@ -177,7 +177,7 @@ class Spool:
         return True
 
     def confirm(self, pull: int, part: int) -> None:
-        """Note that the broker confirmed the acknowledgement of this partition's messages."""
+        """Remember that the broker confirmed the acknowledgement of this partition's messages."""
         with suppress(FileNotFoundError):  # the batch was processed in the meantime
             self.file(pull, part).with_suffix(".acked").touch()
 

@@ -131,7 +131,7 @@ class Spool(Protocol):
         ...
 
     def finish(self) -> None:
-        """Note that no more bytes come. Bytes that wait for the disk are still written. Called on the loop."""
+        """Remember that no more bytes come. Bytes that wait for the disk are still written. Called on the loop."""
         ...
 
     def drop(self) -> None:

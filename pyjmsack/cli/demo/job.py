@@ -41,7 +41,7 @@ class Job:
     _error: JMSException | None = None
 
     def begin(self) -> None:
-        """Note that both ends are ready: the patience and the measured time start now."""
+        """Remember that both ends are ready: the patience and the measured time start now."""
         self.started = self.ledger.last_arrival = time.monotonic()
 
     def on_exception(self, error: JMSException) -> None:

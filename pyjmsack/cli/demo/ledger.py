@@ -76,7 +76,7 @@ class Ledger:
         raise ProcessingError(f"line {key[1]} of file {key[0]}: a failure on purpose")
 
     def expect_again(self, keys: list[Key]) -> None:
-        """Note that each of these lines must arrive again in a message that is marked as redelivered."""
+        """Remember that each of these lines must arrive again in a message that is marked as redelivered."""
         self._owed.update(keys)
 
     @property

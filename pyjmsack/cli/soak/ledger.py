@@ -67,11 +67,11 @@ class Ledger:
         """
 
     def confirm(self, number: int) -> None:
-        """Note that the broker confirmed the message."""
+        """Remember that the broker confirmed the message."""
         self.confirmed.add(number)
 
     def excuse(self, number: int) -> None:
-        """Note that nobody knows whether the broker has the message."""
+        """Remember that nobody knows whether the broker has the message."""
         self.unconfirmed += 1
         if number not in self.received:
             self._excused.add(number)
@@ -79,7 +79,7 @@ class Ledger:
         self.confirmed.add(number)
 
     def receive(self, text: str) -> None:
-        """Note that the message was processed."""
+        """Remember that the message was processed."""
         number, *transaction = map(int, text.split())
         if number in self._excused:
             self._excused.remove(number)

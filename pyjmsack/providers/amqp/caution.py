@@ -140,11 +140,11 @@ class Caution:
         return max(self._buffered(), int(self.arrived > 0 and now - self.arrived < _RECENTLY))
 
     def answered(self, seconds: float) -> None:
-        """Note how many seconds the broker took to answer the attach."""
+        """Remember how many seconds the broker took to answer the attach."""
         self._answer = self._slowest = seconds
 
     def asked(self) -> bool:
-        """Note that credit for one message is granted.
+        """Remember that credit for one message is granted.
 
         Returns:
             True if this is the first such credit of a link that is limited to one message at a time for a while. The
@@ -157,7 +157,7 @@ class Caution:
         return first
 
     def took(self, payload: bytes) -> None:
-        """Note that a message arrived, and whether it was delivered before."""
+        """Remember that a message arrived, and whether it was delivered before."""
         try:
             self._repeated = read_header(payload).delivery_count > 0
         except MessageFormatException:

@@ -118,12 +118,12 @@ class Drains:
         return False
 
     def asked_again(self) -> None:
-        """Note that the pause is over and that the drain begins again. :meth:`repeated` follows."""
+        """Remember that the pause is over and that the drain begins again. :meth:`repeated` follows."""
         self.pausing = False
         self._delay = _REPEAT
 
     def repeated(self) -> None:
-        """Note that the drain was sent again. The time until the next repetition doubles, up to a limit."""
+        """Remember that the drain was sent again. The time until the next repetition doubles, up to a limit."""
         self._delay = min(2 * self._delay, _REPEAT_AT_MOST)
         self._restart_timer(self._delay, self._repeat)
 

@@ -61,7 +61,7 @@ class Brokers:
         return ordered
 
     def found(self, present: BrokerUrl, metadata: ConnectionMetadata) -> None:
-        """Note that this broker is in use, and learn the other brokers that it names."""
+        """Remember that this broker is in use, and learn the other brokers that it names."""
         self._lost = None
         self._known = learn(self._known, self._given, present, metadata, self._options.amqp_open_server_list_action)
 

@@ -180,7 +180,7 @@ class Connection:
         self._look(first=False, error=error)
 
     def _settle_down(self) -> None:
-        """Note that the connection in use is not new any more, so that the next search begins without a pause."""
+        """Remember that the connection in use is not new any more, so that the next search begins without a pause."""
         self._settling = None
         self._short_lived = 0
         self._pauses = back_off(self._url.failover)

@@ -209,7 +209,7 @@ class Requests:
             lost.guilty.give_up(blamed(f"the request {lost.guilty.verb}", lost.error))
 
     def unreachable(self, broker: BrokerUrl) -> None:
-        """Note that a broker did not accept the connection, or did not restore everything."""
+        """Remember that a broker did not accept the connection, or did not restore everything."""
         self._blame.unreachable(broker)
 
     def fail(self, error: BaseException) -> None:

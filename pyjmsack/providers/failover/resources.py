@@ -249,7 +249,8 @@ class Resources:
         link is requested alone, so that the guilty link can be found."""
 
     def rebuilt(self) -> None:
-        """Note that everything is open again at a broker, so that no link is suspected of causing losses any more."""
+        """Remember that everything is open again at a broker, so that no link is suspected of causing losses any
+        more."""
         self.blame.clear()
 
     def clear(self) -> None:
@@ -265,7 +266,7 @@ class Resources:
         return self.temporaries[number][1] if number in self.temporaries else name
 
     def rename(self, info: TemporaryInfo, name: str) -> None:
-        """Note the new name of a temporary destination, and remember the former one for messages that wait."""
+        """Remember the new name of a temporary destination, and remember the former one for messages that wait."""
         _, former = self.temporaries[info.id]
         self.temporaries[info.id] = (info, name)
         self._former_names[hash(former)] = info.id

@@ -98,8 +98,9 @@ class Replay:
         )
 
     def interrupted(self, unanswered: Iterable[PendingSend]) -> None:
-        """Note that the broker was lost, so that the acknowledgements of the transaction must be repeated. Forget the
-        sends without an answer, because ``requests.py`` repeats those (S91)."""
+        """Remember that the broker was lost, so that the acknowledgements of the transaction must be repeated. Forget
+        the sends without an answer, because ``requests.py`` repeats those (S91).
+        """
         again = {*unanswered}
         self.sends = [send for send in self.sends if send not in again]
         self.missing += self._receipts
@@ -259,7 +260,7 @@ class Transactions:
                 session.replay.acknowledged(inbound)
 
     def sends(self, producer_id: int) -> None:
-        """Note that the caller sends a message in the open transaction."""
+        """Remember that the caller sends a message in the open transaction."""
         info = self._resources.producers.get(producer_id)
         if info is not None:
             self._next_begins(self._resources.sessions.get(info.session_id))

@@ -147,7 +147,7 @@ class Connection:
         self._hungry.append(wants)
 
     def echo(self, session: Session, link: Link | None) -> None:
-        """Note that the peer asked for the state of a session or link (echo). ``data_to_send`` makes
+        """Remember that the peer asked for the state of a session or link (echo). ``data_to_send`` makes
         the answer. It is not called while the socket is full, so several such requests for one link get one answer.
         """
         self._echoes[session, link] = None

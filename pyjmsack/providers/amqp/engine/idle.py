@@ -42,7 +42,8 @@ class IdleTimes:
         return max(1, int(self.timeout * 500)) if self.timeout else None
 
     def peer_announced(self, milliseconds: int | None) -> None:
-        """Note the time-out in the peer's Open frame. We then send at least one frame in each third of this time."""
+        """Remember the time-out in the peer's Open frame. We then send at least one frame in each third of this
+        time."""
         if milliseconds:
             self._write_every = max(LEAST_INTERVAL, milliseconds / 3000)
 

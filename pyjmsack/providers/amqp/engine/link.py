@@ -179,7 +179,7 @@ class SenderLink(Link):
         return OutgoingStream(self._session, self, self._heads, context, wants, state, settled)
 
     def expect(self, outgoing: object, context: Any) -> None:
-        """Note that a message waits to be sent, and that its outcome is wanted."""
+        """Remember that a message waits to be sent, and that its outcome is wanted."""
         self._waiting[outgoing] = context
 
     def number(self, outgoing: object) -> int:
@@ -214,7 +214,7 @@ class SenderLink(Link):
         return contexts
 
     def sent(self) -> None:
-        """Note that a queued message was sent completely."""
+        """Remember that a queued message was sent completely."""
         self._queued -= 1
         if not self._queued and self._drained_later:
             self._drained_later = False
