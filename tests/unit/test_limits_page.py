@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pyjmsack.providers.amqp import sizes
+from pyjmsack.providers.amqp import name_sizes
 from pyjmsack.uri import DESTINATION_OPTIONS, OPTIONS
 
 TOP = Path(__file__).parents[2]
@@ -182,4 +182,4 @@ def test_an_option_has_the_default_that_the_page_says(limit: str, option: str) -
 
 
 def test_the_size_of_an_attach_is_on_the_page() -> None:
-    assert f"{sizes.ATTACH_BESIDES} bytes more" in PAGE.read_text()
+    assert f"{name_sizes.ATTACH_BESIDES} bytes more" in PAGE.read_text()

@@ -86,11 +86,11 @@ def test_a_receive_that_ends_during_a_rollback_asks_for_no_newer_message() -> No
     session = bench.session(0)
     consumer = bench.consumer(session)
     bench.arrive(consumer, "a")
-    assert consumer.receive_now() is not None
+    assert consumer.receiving.receive_now() is not None
     bench.runtime.turn()
     bench.provider.calls.clear()
     bench.provider.hold("drain")
-    receiving, rolling_back = consumer.receive(0), session.rollback()
+    receiving, rolling_back = consumer.receiving.receive(0), session.rollback()
     next(receiving)
     next(rolling_back)
     bench.runtime.turn()
