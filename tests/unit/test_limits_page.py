@@ -47,7 +47,7 @@ LIMITS = {
     "characters of the file": "providers/failover/brokers.py MOST_CHARACTERS",
     "correlation ids of callers who gave up": "core/requestor.py GIVEN_UP",
     "messages that are refused in one look": "core/taking.py REFUSED_AT_ONCE",
-    "seconds that `receive` goes on": "core/consumer.py _PATIENCE",
+    "seconds that `receive` goes on": "core/receiving.py _PATIENCE",
     "replies to one request": "core/requestor.py REPLIES",
     "the id of a transaction": "providers/amqp/coordinator.py _LONGEST_ID",
     "addresses for which": "providers/amqp/caution.py _MOST_ADDRESSES",
