@@ -14,6 +14,7 @@ from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.logs import narrate_broker
 from pyjmsack.cli.stopping import Stop, stop_on_signals, termination_as_interrupt
+from pyjmsack.cli.terminal import own_program
 
 __all__ = ["broker"]
 
@@ -97,7 +98,7 @@ def _announce(embedded: Embedded, data_dir: Path | None, as_json: bool) -> None:
 
 def _example(embedded: Embedded) -> str:
     url = "" if embedded.amqp_url.endswith(":5672") else f" --url {shlex.quote(embedded.amqp_url)}"
-    return f"echo hello | pyjmsack send{url} orders"
+    return f"echo hello | {own_program()} send{url} orders"
 
 
 def _watch(embedded: Embedded, stop: Stop) -> None:

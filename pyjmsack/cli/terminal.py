@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -15,6 +16,7 @@ __all__ = [
     "Counter",
     "amount",
     "counting",
+    "own_program",
     "printable",
     "stderr_console",
     "stdout_console",
@@ -27,6 +29,11 @@ TABLE_WIDTH = 132
 _SHOW_SECONDS = 0.1
 Counter = Callable[[int, str], None]
 """A function that shows a count. It is called with the total so far and a remark."""
+
+
+def own_program() -> str:
+    """Return the command that started this program, so that a person can copy an example: ``pyjmsack``, or its path."""
+    return sys.argv[0] if Path(sys.argv[0]).name == "pyjmsack" else "pyjmsack"
 
 
 def stdout_console() -> Console:

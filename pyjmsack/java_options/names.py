@@ -21,13 +21,15 @@ _OTHERS: Final = {
     "getQueueName": "name",
     "getTopicName": "name",
     "metaData": "metadata",
+    "nack": "message.reject(), release() or modify()",
     "propertyExists": "name in message.properties",
     "publish": "send",
     "queueName": "name",
     "receiveNoWait": "receive_nowait",
+    "receive_no_wait": "receive_nowait",
     "topicName": "name",
 }
-"""The Python names that no rule can derive from the Java names."""
+"""The Python names that no rule can derive from the names of Java and of other clients."""
 
 
 def no_such_name(kind: type, name: str) -> str:

@@ -96,8 +96,10 @@ def check_value(name: object, value: Any, noun: str = "property") -> Any:
     for plain in (str, int, float):
         if isinstance(value, plain):
             return check_value(name, plain(value), noun)
+    hint = "; send json.dumps(...) as a text" if issubclass(kind, dict | list | tuple) else ""
     raise MessageFormatException(
-        f"{noun} {name!r}: expected bool, int, float, str, None or a wrapper of pyjmsack.types, not {kind.__name__}"
+        f"{noun} {name!r}: expected bool, int, float, str, None or a wrapper of pyjmsack.types, not"
+        f" {kind.__name__}{hint}"
     )
 
 

@@ -24,7 +24,7 @@ from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.logs import narrate_broker, quiet_about
 from pyjmsack.cli.options import DEFAULT_URL, Login, login_options
 from pyjmsack.cli.stopping import termination_as_interrupt
-from pyjmsack.cli.terminal import stdout_console
+from pyjmsack.cli.terminal import own_program, stdout_console
 
 if TYPE_CHECKING:
     from pyjmsack.spark.audit import Audit
@@ -122,7 +122,7 @@ def _conclude(own_ledger: LedgerOfDemo, found: Audit | None) -> None:
         click.echo(f"The audit's page, for a browser: {own_ledger.page(found)}")
     elif own_ledger.left_out is not None:
         click.echo(own_ledger.left_out)
-    program = sys.argv[0] if Path(sys.argv[0]).name == "pyjmsack" else "pyjmsack"
+    program = own_program()
     click.echo("\nWhat to try next:")
     for arguments, purpose in _NEXT:
         click.echo(f"  {f'{program} {arguments}':{len(program) + 18}} {purpose}")

@@ -57,7 +57,7 @@ class StompReceiver:
         self._window = Window(shared, info, sink, self.subscriptions, self._aside, serial=serial)
         self.pull = self._window.pull
         """Called when the caller waits for a message."""
-        self.redelivery = LocalRedelivery(shared, sink, self.subscriptions)
+        self.redelivery = LocalRedelivery(shared, sink, self.subscriptions, info.destination.name)
         """The messages that the caller gave back."""
         self._dead_letters = DeadLetters(shared, info, self.subscriptions, self._window, self.redelivery, self._aside)
         self._acks = LateAcks(shared.engine, sink, info.prefetch)

@@ -6,11 +6,19 @@ front of the inbox again. UNSUBSCRIBE gives all unacknowledged messages back to 
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.subscriptions import Shared, Subscriptions
 from pyjmsack.spi.envelope import InboundSink
 
 __all__ = ["LocalRedelivery"]
+
+log = logging.getLogger("pyjmsack.stomp")
+_MANY: Final = 100
+"""A message that failed so often will hardly ever be processed. Brokers give such a message up after some ten
+deliveries, but they do not see deliveries inside the client."""
 
 
 class LocalRedelivery:
@@ -20,19 +28,31 @@ class LocalRedelivery:
         shared: the common state of the connection.
         sink: the inbox, which gets the messages again.
         subscriptions: get the messages of a stopped consumer, and give them back to the broker.
+        name: the name of the destination, for the log.
     """
 
-    def __init__(self, shared: Shared, sink: InboundSink, subscriptions: Subscriptions) -> None:
+    def __init__(self, shared: Shared, sink: InboundSink, subscriptions: Subscriptions, name: str) -> None:
         self._shared = shared
         self._sink = sink
         self._subscriptions = subscriptions
+        self._name = name
         self._back: list[StompInbound] = []
+        self._has_warned = False
 
-    @staticmethod
-    def count(inbound: StompInbound, times: int) -> None:
-        """Add to the delivery count of a message that was delivered without success (S80, S110)."""
+    def count(self, inbound: StompInbound, times: int) -> None:
+        """Add to the delivery count of a message that was delivered without success (S80, S110). The log has one
+        warning for a consumer with a message that never succeeds, because nothing else would tell of this loop.
+        """
         inbound.counted = inbound.redelivery_count + times
         inbound.redeliveries = 0
+        if inbound.counted >= _MANY and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "a message of %s failed %d times: over STOMP the client delivers it again without a limit, unless"
+                " jms.redeliveryPolicy.maxRedeliveries is set; reject() makes it a dead letter",
+                self._name,
+                inbound.counted,
+            )
 
     def roll_back(self, inbound: StompInbound) -> None:
         """Deliver a message again and count it, because its transaction was rolled back (S80)."""
