@@ -29,21 +29,26 @@ class Source(Protocol):
     @property
     def closed(self) -> bool:
         """True if the caller cannot use the consumer any more."""
+        ...
 
     @property
     def over(self) -> bool:
         """True if a caller that waits for a message will get neither a message nor an error."""
+        ...
 
     @property
     def wants_more(self) -> bool:
         """Whether the broker may send more."""
+        ...
 
     @property
     def error(self) -> BaseException | None:
         """The reason why the broker closed this consumer, or why the connection is lost. ``None`` if neither is so."""
+        ...
 
     def check_alive(self) -> None:
         """Raise ``error``, if there is one."""
+        ...
 
 
 class Receiving:
