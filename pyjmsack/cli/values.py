@@ -92,7 +92,10 @@ def text_of(message: Message, name: str) -> str | None:
     try:
         return message.get_string_property(name)
     except MessageFormatException:
-        value = readable_properties(message)[0].get(name)
+        try:
+            value = message.properties.get(name)  # this reads one property, because a sender chooses how many there are
+        except MessageFormatException:  # no property of this message can be read
+            return None
         return None if value is None else str(value)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
 
 import pytest
 
@@ -53,3 +55,19 @@ def test_a_file_gets_its_number_alone(message: Message, tmp_path: Path) -> None:
 def test_a_dead_letter_of_this_kind_has_no_origin_and_no_cause(message: Message) -> None:
     assert (origin_of(message, "DLQ"), place_of(message, "DLQ"), cause_of(message)) == (None, None, "")
     assert not Choice(origin="orders").fits(message, "DLQ")
+
+
+def test_a_property_is_shown_without_a_look_at_all_others() -> None:
+    """A sender chooses how many properties a message has, so reading all of them for each one takes quadratic time."""
+
+    class Properties(dict[str, object]):
+        def keys(self) -> NoReturn:  # a copy of the properties would call this
+            raise AssertionError("all properties were read for one")
+
+        __iter__ = keys
+
+    def refuse(name: str) -> NoReturn:
+        raise MessageFormatException(f"{name} is not a text")
+
+    message: Any = SimpleNamespace(properties=Properties(a=[1], b=[2]), get_string_property=refuse)
+    assert (text_of(message, "a"), text_of(message, "c")) == ("[1]", None)
