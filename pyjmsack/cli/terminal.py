@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ Counter = Callable[[int, str], None]
 
 def own_program() -> str:
     """Return the command that started this program, so that a person can copy an example: ``pyjmsack``, or its path."""
-    return sys.argv[0] if Path(sys.argv[0]).name == "pyjmsack" else "pyjmsack"
+    return shlex.quote(sys.argv[0]) if Path(sys.argv[0]).name == "pyjmsack" else "pyjmsack"
 
 
 def stdout_console() -> Console:

@@ -61,4 +61,4 @@ def _empty(login: Login, left: list[str], reason: JMSException) -> None:
     except JMSException as error:
         remark(f"The queues {', '.join(left)} stay, with messages: {explain(error)}. Remove them: pyjmsack purge NAME.")
         return
-    remark(f"Emptied {', '.join(empty)}, but could not delete: the broker may keep an empty queue, because {reason}.")
+    remark(f"Emptied {', '.join(empty)}. The broker may keep each empty queue, because {reason}.")
