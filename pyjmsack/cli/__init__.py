@@ -1,1 +1,1 @@
-"""The command line ``pyjmsack``. Each command is a module, and uses the blocking face and ``pyjmsack.broker``."""
+"""The command line ``pyjmsack``. Each command is a module or a folder, and is built on the public interfaces."""

@@ -37,8 +37,8 @@ __all__ = ["as_document", "as_report", "audit", "audit_ledgers", "missing_for_au
     help="N messages are still in the queues, so they are not lost.",
 )
 @broker_options
-@click.option("--jolokia", metavar="URL", help="With --url of ActiveMQ Classic: the URL of its Jolokia.")
-@click.option("--queue", "queues", metavar="NAME", multiple=True, help="With --url: look into this queue, too.")
+@click.option("--jolokia", metavar="URL", help="The URL of Jolokia, if --url is an ActiveMQ Classic.")
+@click.option("--queue", "queues", metavar="NAME", multiple=True, help="With --url: also look into this queue.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def audit(
     ledgers: tuple[Path, ...],
@@ -149,7 +149,7 @@ def audit_ledgers(
 
 
 def as_report(found: Audit) -> RenderableType:
-    """Return the tables and the verdict below them."""
+    """Return the tables of the audit, with the verdict below the tables."""
     parts: list[RenderableType] = [_findings(found)]
     if found.latencies:
         parts.append(_latencies(found))
@@ -195,7 +195,7 @@ def _remarks(found: Audit) -> list[str]:
     ]
     if found.unclosed:
         count = len(found.unclosed)
-        remarks.append(f"{count} connections are still open, or were killed: their unfinished messages have no row.")
+        remarks.append(f"{count} connections are open or were killed: the ledger lacks their unfinished messages.")
     if found.look is not None:
         from pyjmsack.spark.audit import looked_into
 
@@ -217,7 +217,7 @@ def _verdict(found: Audit) -> Text:
 
 
 def as_document(found: Audit) -> dict[str, Any]:
-    """Return the tables and the verdict as one JSON document, for scripts."""
+    """Return the tables and the verdict of the audit as one JSON document, for scripts."""
     return {
         "ledgers": found.paths,
         "ok": found.ok,

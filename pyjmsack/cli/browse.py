@@ -33,7 +33,7 @@ _BODY = 200
 @click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N messages; {_TABLE_LIMIT} in a table."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line, as `receive --format jsonl`.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, like `receive --format jsonl`.")
 def browse(
     queue: str, login: Login, jolokia: str | None, selector: str | None, limit: int | None, as_json: bool
 ) -> None:
@@ -84,7 +84,7 @@ def _show(queue: str, messages: Iterable[Message], limit: int) -> int:
 
 
 def _count(shown: int, more: bool) -> str:
-    return f"the first {shown} messages, and more (--limit N, --json)" if more else amount(shown)
+    return f"the first {shown} messages; --limit N or --json shows more" if more else amount(shown)
 
 
 def _cells(message: Message) -> tuple[Text, ...]:

@@ -52,7 +52,7 @@ class _Verdict:
 
 
 def _number(value: float) -> str:
-    """Return a number with at most one decimal place, or with the first digits that are not zero."""
+    """Return a number as text: with at most one decimal place, or below 1 with two significant digits."""
     return f"{value:.2g}" if 0 < value < 1 else f"{value:,.1f}".removesuffix(".0")
 
 
@@ -66,7 +66,7 @@ def check() -> None:
 
 
 class _Probe(click.Command):
-    """A command whose failures leave the state unknown. The exit codes 1 and 2 would be read as verdicts."""
+    """A command that ends with exit code 3 (unknown) if it fails, because Nagios reads 1 and 2 as verdicts."""
 
     def make_context(self, *arguments: Any, **named: Any) -> click.Context:
         """Read the options."""
@@ -161,7 +161,7 @@ def _say(verdict: _Verdict, name: str, status: QueueStatus | None, age: float | 
         print_json({"status": word, "queue": name, "reasons": verdict.reasons, "found": status, "age": age})
         return
     line = f"{word} - queue {name}: " + ("; ".join(verdict.reasons) or "within its limits")
-    if status is not None:  # Nagios draws the values behind the bar
+    if status is not None:  # Nagios draws charts of the values after the character |
         line += f" | messages={status.messages} consumers={status.consumers}"
         line += "" if age is None else f" age={age:.0f}s"
     click.echo(visible(" ".join(line.split())))
@@ -170,8 +170,8 @@ def _say(verdict: _Verdict, name: str, status: QueueStatus | None, age: float | 
 def _age(manager: Manager, login: Login, name: str) -> float | None:
     """Return the age of the first message in seconds.
 
-    If the broker does not tell the age, it is computed from the time stamp of the first message that a browser shows.
-    ``None`` if the queue is empty, or the message has no time stamp.
+    If the broker does not say the age, this function takes the time stamp of the first message that a browser shows.
+    Return ``None`` if the queue is empty, or if the message has no time stamp.
     """
     try:
         return manager.oldest(name)

@@ -36,8 +36,8 @@ class BrokerContext:
 def context_file() -> Path:
     """Return the path of the file with contexts.
 
-    The variable ``PYJMSACK_CONTEXTS`` names the file. By default it is ``pyjmsack/contexts.toml`` in the user's
-    settings.
+    The variable ``PYJMSACK_CONTEXTS`` names the file. By default the file is ``pyjmsack/contexts.toml`` in the user's
+    directory for settings.
     """
     if given := os.environ.get(_FILE_VARIABLE):
         return Path(given)

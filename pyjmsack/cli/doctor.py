@@ -23,20 +23,20 @@ __all__ = ["doctor"]
 _PREFETCH_UNITS: Mapping[tuple[str, str], str] = {
     ("stomp", "artemis"): "bytes: prefetch x consumer.expectedMessageSize",
 }
-"""The unit of the prefetch by protocol and broker; elsewhere the unit is the message (S52)."""
+"""The unit of the prefetch by protocol and broker. For all other pairs the unit is the message (S52)."""
 _MARKS = {"native": "[green]yes[/]", "emulated": "[yellow]emulated[/]", "refused": "[red]no[/]"}
 _MIX_UPS = (
     "possible when a client loses its connection: Artemis 2.7 to 2.56 then mixes up messages over AMQP; see "
     "amqp.singleCredit in docs/failover.md"
 )
 _LOOKED_AT = 1000
-"""The most messages of a queue that are counted."""
+"""The largest number of messages that the doctor counts in a queue."""
 
 
 @click.command()
 @connection_options
 @click.option("--queue", metavar="NAME", help="Also look into this queue; nothing is taken.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def doctor(login: Login, queue: str | None, as_json: bool) -> None:
     """Connect, name the broker, and list the features that it has and does not have over this protocol.
 
@@ -123,7 +123,7 @@ def _show(connection: Connection, facts: Mapping[str, object]) -> None:
     for name, value in facts.items():
         summary.add_row(Text(name, style="bold"), Text(str(value)))
     console.print(summary)
-    table = Table(title="What can be asked for")
+    table = Table(title="Features")
     table.add_column("feature", no_wrap=True)
     table.add_column("honoured", no_wrap=True)
     table.add_column("how, or why not", overflow="fold")

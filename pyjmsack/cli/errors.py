@@ -68,7 +68,7 @@ def _next_step(error: BaseException) -> str | None:
     if isinstance(error, JMSSecurityException) and (
         (error.error_code or "").startswith("tls:") or str(error).startswith("Jolokia at")
     ):
-        return None  # --user would not help, and the text of the error names what would
+        return None  # --user would not help; the text of the error has the next step
     return next((step for kind, step in _NEXT_STEPS if isinstance(error, kind)), None)
 
 

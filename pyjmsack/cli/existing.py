@@ -20,7 +20,7 @@ def create_option(command: Command) -> Command:
 
 
 def target_by(manager: Manager, target: str, *, create: bool) -> None:
-    """Check that the queue exists to which messages are sent. A broker may create a misspelt one, and take them there.
+    """Check that the target queue exists, because a broker may create a queue with a misspelt name and take messages.
 
     Raises:
         UnknownQueueError: the broker has no such queue, and ``create`` is false.
@@ -35,7 +35,9 @@ def target_by(manager: Manager, target: str, *, create: bool) -> None:
 
 
 def check_target(connection: Connection, login: Login, jolokia: str | None, target: str, *, create: bool) -> None:
-    """Do the same as :func:`target_by` if the user may manage the broker. Otherwise nobody can check the name."""
+    """Check that the target queue exists, as :func:`target_by` does. If the user may not manage the broker, this
+    function checks nothing, because only the management of the broker knows the names.
+    """
     if jolokia is None and connection.metadata.broker != "artemis":
         return
     with suppress(ManagementDeniedError, UnsupportedFeatureException), opened_manager(login, jolokia) as manager:
@@ -49,7 +51,7 @@ class Checked:
         self._queue = queue
         self._reason = reason
         self.messages = messages
-        """How many messages the queue had, ``None`` if the broker did not say."""
+        """How many messages the queue had, or ``None`` if the broker did not say."""
 
     def warn_if_empty(self, seen: int) -> None:
         """Print that the name may be wrong, if no message was seen and the name could not be checked."""
@@ -58,7 +60,7 @@ class Checked:
 
 
 def check_queue(connection: Connection, login: Login, jolokia: str | None, queue: str) -> Checked:
-    """Check that a queue exists. A broker that creates queues on demand would create a misspelt one.
+    """Check that a queue exists, because a broker that creates queues on demand would create one for a misspelt name.
 
     Args:
         connection: an open connection, which says what kind of broker this is.

@@ -17,15 +17,15 @@ import click
 __all__ = ["serving_health"]
 
 _PATIENCE: Final = 2.0
-"""Seconds that a client has for its request and for reading the answer together."""
+"""The number of seconds in which a client must have sent its request and read the answer."""
 _TURN: Final = 1.0
-"""Seconds that a probe waits while the health is computed for an earlier one."""
+"""The number of seconds that a probe waits while the health is computed for an earlier probe."""
 _MOST: Final = 32
-"""The most connections at a time. To admit one more, the server cuts the oldest."""
+"""The largest number of connections at a time. To admit another connection, the server closes the oldest one."""
 _LOOK: Final = 0.2
-"""Seconds between two looks at the time of the connections."""
+"""The number of seconds between two looks for connections whose time is over."""
 _BOTH: Final = 2
-"""``socket.SHUT_RDWR``, which ends a read or write of the connection."""
+"""The value of ``socket.SHUT_RDWR``. It ends the pending read or write of a connection."""
 
 
 class _InTurn:
@@ -61,7 +61,7 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, *how: Any) -> None:
         self._since: dict[Any, float] = {}
-        """The open connections, oldest first."""
+        """The open connections, oldest first, with the moment when each was opened."""
         super().__init__(*how)
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -101,7 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def __init__(self, health: Callable[[], dict[str, Any]], *request: Any) -> None:
         self._health = health
-        super().__init__(*request)  # this call answers the request
+        super().__init__(*request)  # this call also answers the request
 
     def do_GET(self) -> None:
         """Answer ``live`` always with 200, and ``ready`` with 200 if the app is ``"UP"``."""

@@ -34,8 +34,8 @@ _LONGEST_REASON = 300
 _FORMAT = 2
 """The number of the format of the records and of the duplicate ids.
 
-An import that goes on must use the same format of ids, because otherwise the broker would not recognise the lines that
-it has already.
+The next run of an import must use the same format of ids. Otherwise the broker would not recognise the lines that it
+has already.
 """
 
 
@@ -53,15 +53,15 @@ class _Progress:
     lines: int = 0
     done: bool = False
     unsendable: int = 0
-    """Lines that were left out because the protocol cannot carry their messages."""
+    """The number of lines that were left out because the protocol cannot carry their messages."""
     reason: str = ""
-    """The place of the first of these lines, and why its message cannot be sent."""
+    """The place of the first line that was left out, and why its message cannot be sent."""
     held: int | None = None
-    """The descriptor that has the lock of the file, so that no second import uses the same file."""
+    """The file descriptor that holds the lock of the file. The lock prevents a second import with the same file."""
 
     @classmethod
     def of(cls, path: Path | None, queue: str) -> _Progress:
-        """Read the file, or begin a new record.
+        """Read the progress from the file. Begin with no progress if there is no file.
 
         Raises:
             Failure: the file is not a record of this import, is of another version of pyjmsack, or cannot be read.
@@ -127,7 +127,7 @@ class _Progress:
             raise Failure(f"cannot write down how far the import came: {error}") from error
 
     def _put(self, fresh: Path, held: int) -> None:
-        """Give the new file its name. The file was locked before, so that the file of this name is locked at every
+        """Give the new file its name. The file is locked already, because the file of this name must be locked at every
         moment.
         """
         assert self.path is not None
@@ -174,11 +174,11 @@ def _held(path: Path) -> int:
         except OSError as error:
             os.close(descriptor)
             raise Failure(f"{path} is not the record of an import: {error}") from error
-        os.close(descriptor)  # another import replaced the file just now, and has ended since
+        os.close(descriptor)  # another import has just replaced the file, and has ended
 
 
 def _lock(descriptor: int) -> None:
-    """Lock a file, which the system releases when the process ends.
+    """Lock a file. The operating system ends the lock when the process ends.
 
     Raises:
         BlockingIOError: another process has the lock.
@@ -208,7 +208,7 @@ def _used(path: Path) -> Failure:
     help="Remember in FILE how far the import came; the same command goes on from there after a kill.",
 )
 @click.option("--ignore-expiry", is_flag=True, help="Send all messages, also expired ones, so that they never expire.")
-@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N a second.")
+@click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N messages a second.")
 @click.option(
     "--transaction",
     type=click.IntRange(1, 10_000),

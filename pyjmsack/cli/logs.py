@@ -21,7 +21,7 @@ class _StderrHandler(logging.Handler):
 
 
 class _OneLine(logging.Formatter):
-    """``warning: text``, without the traceback that the record may carry."""
+    """Formats a log record as ``warning: text``, without the traceback that the record may carry."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = " ".join(record.getMessage().split())
@@ -40,7 +40,7 @@ def show_logs(debug: bool) -> None:
 
 
 def narrate_broker() -> None:
-    """Show the log of the embedded broker's slow work, such as its download."""
+    """Show the log lines about the slow steps of the embedded broker, such as its download."""
     log = logging.getLogger("pyjmsack.broker")
     log.setLevel(min(logging.INFO, log.getEffectiveLevel()))
 
@@ -52,7 +52,7 @@ def debugging(ctx: click.Context) -> bool:
 
 @contextmanager
 def quiet_about(kind: type[BaseException]) -> Iterator[None]:
-    """Drop log records about exceptions of one kind, which the caller raises on purpose."""
+    """Drop log records about exceptions of the class ``kind``, because the caller raises such exceptions on purpose."""
 
     def unexpected(record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], kind))

@@ -151,8 +151,8 @@ def _explanations(findings: Findings) -> Iterator[tuple[Listener, Explanation]]:
 
 
 def _of_the_code(explanation: Explanation) -> Explanation:
-    """Return the explanation for the generated code. This code rolls back when a listener raises. A session without
-    this code does not.
+    """Return the explanation for the generated code, which rolls back when a listener raises. A plain session does not
+    roll back by itself.
     """
     if explanation.mode is not AckMode.SESSION_TRANSACTED:
         return explanation

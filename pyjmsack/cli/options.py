@@ -43,7 +43,7 @@ class Login:
     jolokia: str | None = field(default=None, repr=False)
     """The URL of Jolokia in the context. The URL may hold a password."""
     of_environment: bool = True
-    """Whether the URL is that of the environment. Only then ``PYJMSACK_JOLOKIA`` belongs to the same broker."""
+    """Whether the URL comes from the environment. Only then does ``PYJMSACK_JOLOKIA`` belong to the same broker."""
 
     def factory(self, **options: object) -> ConnectionFactory:
         """Return a connection factory. ``options`` are URL options, with ``__`` in place of the dot in their names.

@@ -32,7 +32,7 @@ def purge(
     """
     with opened_manager(login, jolokia) as manager:
         there = manager.queue(queue).messages
-        which = "of which those that the selector fits are destroyed" if selector else "which are destroyed"
+        which = "of which those that fit the selector are destroyed" if selector else "which are destroyed"
         removed = 0
         if not dry_run:
             ask_before(f"{queue} has {amount(there)}, {which}.", yes)
@@ -51,7 +51,7 @@ def purge(
 @jolokia_option
 @json_option
 def pause(queue: str, login: Login, jolokia: str | None, as_json: bool) -> None:
-    """Stop the deliveries of QUEUE. It still takes new messages. `pyjmsack resume` ends the pause.
+    """Stop the deliveries of QUEUE. The queue still takes new messages. `pyjmsack resume` ends the pause.
 
     \b
     pyjmsack pause orders

@@ -14,7 +14,8 @@ from pyjmsack.cli.transfer import check_left
 __all__ = ["ReceiveJob"]
 
 SLICE = 0.2
-"""Seconds that one ``receive()`` waits. They are few, because a signal does not interrupt ``receive()``."""
+"""The number of seconds that one ``receive()`` waits. The number is small, because a signal does not interrupt
+``receive()``."""
 
 
 class ReceiveJob:

@@ -41,7 +41,8 @@ __all__ = [
 _PAGE = 4096
 _STOP_GRACE_MS = 200
 _LONGEST_NAME = 200
-"""The most bytes of a file name that a sender gave. Most file systems allow 255, with the number in front."""
+"""The largest number of bytes of a sender's file name that is used. Most file systems allow 255, and the number of the
+message takes some of them."""
 _BAD_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 
 
@@ -49,13 +50,13 @@ class Output(Protocol):
     """Takes messages. After ``flush`` the messages are safe with the reader of the output."""
 
     batch: int
-    """The most messages that are written before they are flushed and acknowledged together."""
+    """The largest number of messages that are written before they are flushed and acknowledged together."""
 
     def write(self, message: Message) -> None:
         """Take a message.
 
         Raises:
-            MessageFormatException: this output keeps all that a message has, and cannot keep this message.
+            MessageFormatException: this output must keep every part of a message, and cannot keep a part of this one.
         """
         ...
 
@@ -79,10 +80,11 @@ def body_text(message: Message) -> str | bytes:
 
 
 def _typed_json(message: Message, *, exact: bool = False) -> str | None:
-    """Return the body of a map, stream or object message in its portable form, or ``None`` if there is no such form.
+    """Return the body of a map, stream or object message in its portable form, or ``None`` if the body has no such
+    form.
 
     Raises:
-        MessageFormatException: there is no such form, and ``exact`` is set.
+        MessageFormatException: the body has no portable form, and ``exact`` is set.
     """
     if isinstance(message, tuple(STRUCTURED.values())):
         try:
@@ -99,8 +101,8 @@ def _text_of(message: Message) -> bytes:
 
 
 _DEAD_LETTER_NOTES = ("_AMQ_ORIG_ADDRESS", "_AMQ_ORIG_QUEUE", "_AMQ_ORIG_MESSAGE_ID", "_AMQ_ACTUAL_EXPIRY")
-"""The properties that Artemis adds to a dead letter. They are not listed among the properties, because they belong to a
-delivery."""
+"""The properties that Artemis adds to a dead letter. The output does not list them among the properties, because they
+belong to one delivery."""
 
 
 def as_document(message: Message, *, exact: bool = False) -> dict[str, Any]:
@@ -356,7 +358,7 @@ def _file_label(message: Message) -> str:
     """
     name = os.path.basename(str(readable_properties(message)[0].get(FILE_NAME) or ""))
     safe = "".join(c if c.isprintable() else "_" for c in name).lstrip(".")
-    short = safe.encode()[:_LONGEST_NAME].decode(errors="ignore")  # a cut is between two characters, not within one
+    short = safe.encode()[:_LONGEST_NAME].decode(errors="ignore")  # the cut never leaves a part of a character
     return f"-{short}" if short else _extension(message)
 
 

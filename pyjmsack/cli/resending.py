@@ -13,7 +13,8 @@ DUPLICATE_ID = "_AMQ_DUPL_ID"
 """The property by which Artemis recognises the second copy of a send."""
 _OF_THE_DELIVERY = {"JMSXDeliveryCount", "JMS_AMQP_ACK_TYPE", "dlqDeliveryFailureCause", DUPLICATE_ID}
 _SOON = 0.001
-"""Seconds to live of the copy of a message that has just expired, so that the broker handles the copy as expired."""
+"""The time to live, in seconds, for the copy of a message that has just expired. The broker then handles the copy as
+expired, too."""
 
 
 def renewed(message: Message, duplicate_id: str | None = None) -> Message:
@@ -33,7 +34,9 @@ def renewed(message: Message, duplicate_id: str | None = None) -> Message:
 
 
 def first_destination(message: Message) -> Destination | None:
-    """Return the destination that the sender named, as far as the broker says so."""
+    """Return the destination that the sender named. If the broker does not say this destination, return the one that
+    the message was received from, or ``None``.
+    """
     return message._delivery.original_destination() or message.destination
 
 

@@ -28,7 +28,8 @@ from pyjmsack.cli.terminal import stdout_console
 __all__ = ["listeners", "run"]
 
 _MARGIN: Final = 60.0
-"""Seconds that a worker process has to end in addition to the ``stop_timeout`` of its app. After that it is killed."""
+"""The number of seconds that is added to the ``stop_timeout`` of the app. A worker process that still runs after this
+time is killed."""
 _PARENT: Final = "PYJMSACK_RUN_PARENT"
 """The environment variable that marks a worker process. The standard input of such a process ends when its parent has
 ended."""
@@ -83,7 +84,7 @@ def run(app: str, workers: int, health_port: int | None, health_host: str) -> No
     if health_port is not None and health_port + workers - 1 > 65535:
         raise click.UsageError(f"--health-port {health_port}: {workers} processes need ports beyond 65535")
     if workers > 1:
-        found = _app_of(app)  # here, so that a mistake is reported once, before any process starts
+        found = _app_of(app)  # a mistake is reported once, before any process starts
         raise SystemExit(_supervise(app, workers, health_port, health_host, found.stop_timeout + _MARGIN))
     if os.environ.pop(_PARENT, None):
         threading.Thread(target=_end_with_parent, name="pyjmsack-parent", daemon=True).start()
@@ -121,10 +122,10 @@ class _Worker:
             self.process = None
             self._due = self._clock() + wait
         if self.process is None and self._clock() >= self._due:
-            # a session of its own, so that Ctrl-C reaches it only once, through this process
+            # the worker gets a session of its own, so that Ctrl-C reaches the worker only once, through this process
             self.process = subprocess.Popen(  # noqa: S603 - this program itself
                 self._command,
-                stdin=subprocess.PIPE,  # ends with this process, however that ends
+                stdin=subprocess.PIPE,  # the pipe ends when this process ends, for any reason
                 env={**os.environ, _PARENT: "1"},
                 start_new_session=True,
             )
@@ -180,7 +181,7 @@ def _noting_signals() -> Iterator[list[int]]:
 
 @click.command()
 @click.argument("app", metavar="MODULE:APP")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a listener.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each listener.")
 def listeners(app: str, as_json: bool) -> None:
     """Show the listeners of an app: workers, mode, what happens after an error, and the facts of `pyjmsack explain`.
 

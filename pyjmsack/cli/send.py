@@ -33,12 +33,12 @@ __all__ = ["send"]
     multiple=True,
     callback=parse_properties,
     metavar="NAME[:TYPE]=VALUE",
-    help="Set on every message, such as amount:int=5; repeatable.",
+    help="A property of every message, such as amount:int=5; repeatable.",
 )
 @click.option("--priority", type=click.IntRange(0, 9), help="0 (lowest) to 9; 4 unless given.")
 @click.option("--ttl", type=click.FloatRange(min=0), metavar="SECONDS", help="Messages expire after this time.")
-@click.option("--delay", type=click.FloatRange(min=0), metavar="SECONDS", help="The broker delivers them later.")
-@click.option("--non-persistent", is_flag=True, help="Faster; a restart of the broker loses them.")
+@click.option("--delay", type=click.FloatRange(min=0), metavar="SECONDS", help="The broker delivers after this time.")
+@click.option("--non-persistent", is_flag=True, help="Faster; a restart of the broker loses the messages.")
 @click.option("--transaction", type=click.IntRange(min=1), metavar="N", help="Commit after every N messages.")
 @click.option("--count", type=click.IntRange(min=0), metavar="N", help="Stop after N messages.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

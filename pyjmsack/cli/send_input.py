@@ -95,7 +95,7 @@ class Item:
     expiration: datetime | None = None
     """When the message of the line expires. ``import`` uses this time; ``send`` does not."""
     digest: str = ""
-    """The digest of the JSON line. Another line has another digest."""
+    """The digest of the JSON line. Two different lines have different digests."""
 
 
 def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: Stop) -> Iterator[Item]:
@@ -225,7 +225,7 @@ def _lines(source: Path, stop: Stop) -> Iterator[bytes]:
 
 
 def _stdin_lines(stop: Stop) -> Iterator[bytes]:
-    """Yield lines as they are written. A stop ends the wait for the next line."""
+    """Yield each line of standard input as soon as the line is there. A stop ends the wait for the next line."""
     stream: BinaryIO = sys.stdin.buffer
     try:
         descriptor = stream.fileno()

@@ -20,8 +20,8 @@ from pyjmsack.cli.values import Value
 __all__ = ["SendJob"]
 
 WINDOW = 2048
-"""The most unconfirmed sends. The number is below the producer's own window, because a signal does not end a wait
-there."""
+"""The largest number of unconfirmed sends. The number is below the producer's own limit, because a signal does not
+interrupt a wait of the producer."""
 
 
 class SendJob:

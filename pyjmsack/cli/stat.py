@@ -66,7 +66,7 @@ _Row = dict[str, Any]
     show_default=True,
     help="prometheus is the text format that Prometheus reads.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As --format json: one document, with --watch one per line.")
+@click.option("--json", "as_json", is_flag=True, help="Like --format json: one document, with --watch one per line.")
 def stat(
     pattern: str,
     login: Login,
@@ -123,7 +123,7 @@ def _listed(manager: Manager, pattern: str, *, may_be_missing: bool) -> list[_Ro
     """
     found = manager.queues(pattern)
     if not found and not may_be_missing and not _is_pattern(pattern):
-        found = [manager.queue(pattern)]  # raises an error with the nearest names, unless the queue is new
+        found = [manager.queue(pattern)]  # raises an error with the nearest names, unless the queue was just created
     return [asdict(each) for each in found]
 
 
@@ -160,8 +160,8 @@ def _show_json(found: list[_Row]) -> None:
 
 
 def _show_prometheus(found: list[_Row]) -> None:
-    """Print the numbers of the queues that last. A temporary queue has a new name each time, also the one on which this
-    command gets its answers. Prometheus would keep a series for each of these names."""
+    """Print the numbers of all queues that are not temporary. Each temporary queue has a new name, and this command
+    gets its own answers on a temporary queue. Prometheus would keep a series for each of these names."""
     for name, (kind, text) in _METRICS.items():
         metric = f"pyjmsack_queue_{name}" + ("_total" if kind == "counter" else "")
         values = [(each["name"], each[name]) for each in found if not each["temporary"]]

@@ -23,7 +23,8 @@ from pyjmsack.cli.values import readable_properties, text_of
 __all__ = ["render", "tail"]
 
 _REMEMBERED = 100_000
-"""The most messages that are remembered as seen. A queue up to this length shows no message twice."""
+"""The largest number of messages that are remembered as seen. No message of a queue up to this length is shown
+twice."""
 _SLICE = 0.2
 _TOKEN = re.compile(r"%(?:p\{(?P<property>[^}]*)\}|(?P<letter>.))|\\(?P<escape>[nt\\])", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\"}
@@ -97,7 +98,7 @@ def _checked(_: click.Context, __: click.Parameter, template: str) -> str:
 )
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="Stop after N messages.")
 @click.option("--format", "template", default="%t %b", show_default=True, callback=_checked, help="See above.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as `receive --format jsonl`.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, like `receive --format jsonl`.")
 def tail(
     destination: str,
     login: Login,

@@ -35,9 +35,10 @@ __all__ = ["DEFAULT_BATCH", "Pace", "Transfer", "check_apart", "check_left"]
 
 DEFAULT_BATCH = 100
 _SLICE = 0.2
-"""Seconds that one ``receive()`` waits. They are few, because a signal does not interrupt ``receive()``."""
+"""The number of seconds that one ``receive()`` waits. The number is small, because a signal does not interrupt
+``receive()``."""
 _MOST_LEFT = 10_000
-"""The most messages that a session receives and leaves in the queue.
+"""The largest number of messages that a session may receive without taking them off the queue.
 
 The session holds each of these messages until the session closes, because a message that is given back would be
 delivered again at once.
@@ -67,7 +68,7 @@ class Pace:
 
 
 def check_apart(connection: Connection, source: str, target: str) -> None:
-    """Check that the target is no queue of the source, because the work on such a queue would never end.
+    """Check that the target is none of the queues of the source, because the command would receive its own messages.
 
     Args:
         connection: an open connection, which says what kind of broker this is.
@@ -77,7 +78,7 @@ def check_apart(connection: Connection, source: str, target: str) -> None:
         Failure: the names mean the same queue, or the source is a pattern of ActiveMQ Classic that covers the target.
     """
     first, second = Queue(source).name, Queue(target).name
-    if connection.metadata.broker == "artemis":  # a queue of Artemis has its name for itself, whatever its address is
+    if connection.metadata.broker == "artemis":  # on Artemis no two queues have the same name
         first, second = first.rpartition("::")[2], second.rpartition("::")[2]
     if first == second:
         raise Failure(f"SOURCE {source} and TARGET {target} are the same queue, {first}; expected two queues")
@@ -119,7 +120,7 @@ def check_left(left: int, done: str) -> None:
 @dataclass
 class Transfer:
     """One move of messages out of a queue. A kill at any time loses no message. :meth:`run` says when a kill may double
-    one."""
+    a message."""
 
     source: str
     target: Target
@@ -132,22 +133,23 @@ class Transfer:
     moved: int = 0
     left: int = 0
     unsendable: int = 0
-    """Messages that stay because they cannot be sent."""
+    """The number of messages that stay in the source because they cannot be sent."""
     only_target: str | None = None
     """The name of the target if all messages have the same one, which must not be the source."""
     each_its_own: bool = False
     """Whether each message has a target of its own. Then a broker that refuses one message may take the others."""
     returning: int = field(default=0, init=False)
-    """Messages of a transaction that was rolled back. They come again, perhaps later (``redelivery-delay``)."""
+    """The number of messages of a transaction that was rolled back. The broker delivers them again, after a delay if
+    the queue has a ``redelivery-delay``."""
 
     def run(self, login: Login, pace: Pace, stop: Stop, show: Counter) -> int:
         """Move messages until the queue is empty, the limit is reached or a stop is requested. Return their number.
 
         Where a transaction of this broker and protocol is atomic, the received and the sent messages are committed
-        together. A kill then loses and doubles no message. Elsewhere each message is confirmed at its new place before
-        it is acknowledged at the old one. After a kill in between, the message is in both places, and the next run
-        sends a second copy. Artemis drops the second copy, because both copies carry the same duplicate mark, made of
-        the number by which the broker stores the message. Other brokers keep both.
+        together. A kill then loses and doubles no message. Where transactions are not atomic, the broker confirms the
+        copy of each message before this process acknowledges the original. After a kill in between, the message is in
+        both queues, and the next run sends a second copy. Artemis drops the second copy, because both copies carry the
+        same duplicate mark, made of the number by which the broker stores the message. Other brokers keep both copies.
 
         A message that cannot be sent stays in the queue, and the others are then moved one by one. In a transaction
         such a message would stop all others, and each try would count a delivery of each of them. While messages are

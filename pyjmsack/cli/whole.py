@@ -10,7 +10,7 @@ from pyjmsack.cli.errors import Failure
 __all__ = ["Whole"]
 
 _CLASSIC_SHOWS = 400
-"""The most messages that ActiveMQ Classic shows a browser, unless ``maxBrowsePageSize`` is changed."""
+"""The largest number of messages that ActiveMQ Classic shows a browser, unless ``maxBrowsePageSize`` is changed."""
 
 
 class Whole:
@@ -24,7 +24,7 @@ class Whole:
         connection: an open and started connection.
         queue: the name of the queue.
         selected: whether the look has a selector.
-        messages: how many messages the broker says that the queue has, ``None`` if that is not known.
+        messages: the number of messages that the queue has according to the broker, or ``None`` if nobody knows it.
     """
 
     def __init__(self, connection: Connection, queue: str, *, selected: bool, messages: int | None) -> None:

@@ -1,4 +1,4 @@
-"""``pyjmsack bench``: how fast this broker is, and how long one message takes.
+"""``pyjmsack bench``: measures how fast a broker is, and how long one message takes.
 
 ``histogram`` counts times in little memory, ``plan`` says how much work a run does, ``clients`` does the work in
 threads, ``own_queue`` names and removes the queue of a run, ``report`` shows the figures, ``command`` has the commands.

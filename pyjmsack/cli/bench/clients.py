@@ -27,11 +27,12 @@ __all__ = ["PATIENCE", "Client", "Receiver", "Roundtrip", "Sender"]
 PATIENCE = 10.0
 """The seconds after which a client gives up waiting for an answer of the broker."""
 _UNCONFIRMED = 256
-"""The most sends of a client that wait for their answers. With more of them, the run would measure how long messages
-wait for each other."""
+"""The largest number of sends of one client that may wait for their answers. With a larger number, the run would
+measure how long messages wait for each other."""
 _UNCONFIRMED_BYTES = 16 << 20
 _SLICE = 0.2
-"""Seconds that one ``receive()`` waits. They are few, because the end of the run does not interrupt ``receive()``."""
+"""The number of seconds that one ``receive()`` waits. The number is small, because the end of the run does not
+interrupt ``receive()``."""
 
 
 class Client:
@@ -43,7 +44,8 @@ class Client:
         self._queue = Queue(queue)
         self.times = Histogram()
         self.sent = 0
-        """The messages that this client sent or received. ``done`` counts those that were confirmed or have arrived."""
+        """The number of messages that this client sent or received. ``done`` counts only the messages that were
+        confirmed or have arrived."""
         self.done = 0
         self.bytes = 0
 
@@ -55,7 +57,7 @@ class Client:
         """Send or receive one message for each turn, until there are no more turns.
 
         Raises:
-            JMSException: the broker refuses, is silent, or is gone.
+            JMSException: the broker refuses a request, does not answer, or is gone.
         """
         raise NotImplementedError
 
@@ -71,7 +73,7 @@ class Client:
 
 
 class Sender(Client):
-    """Sends without waiting for each answer, and measures the time from a send to the broker's confirmation."""
+    """Sends without a wait for each answer, and measures the time from each send to the broker's confirmation."""
 
     def open(self, connection: Connection) -> None:
         """Make the producer."""

@@ -26,9 +26,10 @@ __all__ = ["bench"]
 _COUNT = 10_000
 _ROUNDTRIPS = 1_000
 _STORED = 1 << 30
-"""The most bytes that a run stores in its own queue, because a broker with a full disk fails for all its users."""
+"""The largest number of bytes that a run stores in its own queue, because a broker with a full disk fails for all its
+users."""
 _OVERHEAD = 1024
-"""The most bytes that a broker needs for a message in addition to the body."""
+"""The largest number of bytes that a broker needs for a message in addition to the body."""
 _MOST_CLIENTS = 256
 _LARGEST = 64 << 20
 
@@ -77,7 +78,7 @@ def _plan_options(command: Command) -> Command:
             "--rate",
             type=click.FloatRange(0, 1e7, min_open=True),
             metavar="N",
-            help="N messages a second, of all clients.",
+            help="N messages a second, all clients together.",
         ),
         click.option("--seconds", type=duration, metavar="TIME", help="Stop after this time, such as 30 or 5m."),
         click.option("--count", type=click.IntRange(1, 10**9), metavar="N", help="Stop after N messages."),
@@ -100,7 +101,7 @@ def _plan_options(command: Command) -> Command:
 @connection_options
 @jolokia_option
 @_plan_options
-@click.option("--queue", metavar="NAME", help="Send to this queue and leave the messages there; asks first.")
+@click.option("--queue", metavar="NAME", help="Send to this queue, after a question, and leave the messages there.")
 @yes_option
 @json_option
 def send(login: Login, jolokia: str | None, plan: Plan, queue: str | None, yes: bool, as_json: bool) -> None:
@@ -130,7 +131,7 @@ def _stored(plan: Plan) -> int:
     """Return how many messages go into the queue of a run.
 
     Raises:
-        UsageError: they are too many.
+        UsageError: the messages would need too much space in the broker.
     """
     most = _STORED // (plan.size + _OVERHEAD)
     if plan.count is not None and plan.count > most:
@@ -152,7 +153,7 @@ def _sent(login: Login, plan: Plan, name: str, count: int | None, stop: Stop) ->
 @connection_options
 @jolokia_option
 @_plan_options
-@click.option("--queue", metavar="NAME", help="Take the messages of this queue and throw them away; asks first.")
+@click.option("--queue", metavar="NAME", help="Take and destroy the messages of this queue, after a question.")
 @yes_option
 @json_option
 def receive(login: Login, jolokia: str | None, plan: Plan, queue: str | None, yes: bool, as_json: bool) -> None:

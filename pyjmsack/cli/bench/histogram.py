@@ -1,4 +1,6 @@
-"""Counts times in buckets that are 2 % wide, so that any number of times needs the memory of some hundred numbers."""
+"""Counts durations in buckets, each of which ends 2 % above its start. So any number of durations needs little memory:
+that of some hundred numbers.
+"""
 
 from __future__ import annotations
 
@@ -11,36 +13,38 @@ __all__ = ["Histogram"]
 _SHORTEST = 1e-6
 _LONGEST = 86_400.0
 _BUCKETS_PER_E = 50
-"""The number of buckets from a time to e times this time, so that each bucket ends 2 % above its start."""
+"""The number of buckets between a duration and e times this duration. With 50 buckets, each one ends 2 % above its
+start."""
 
 
 class Histogram:
-    """Counts times, in seconds. One thread adds to it. When threads are done, their histograms are merged."""
+    """Counts durations in seconds. Each thread has a histogram of its own. The histograms are merged at the end."""
 
     def __init__(self) -> None:
         self._buckets: Counter[int] = Counter()
         self.longest = 0.0
-        """The longest time. It is exact, unlike the percentiles."""
+        """The longest duration in seconds. This number is exact, unlike the percentiles."""
 
     def add(self, seconds: float) -> None:
-        """Count a time. A time under a microsecond counts as a microsecond, and a time over a day as a day."""
+        """Count a duration. Less than a microsecond counts as a microsecond, and more than a day counts as a day."""
         clipped = min(max(seconds, _SHORTEST), _LONGEST)
         self._buckets[math.floor(math.log(clipped / _SHORTEST) * _BUCKETS_PER_E)] += 1
         self.longest = max(self.longest, seconds)
 
     def merge(self, other: Histogram) -> None:
-        """Add the times of another histogram."""
+        """Add the durations of another histogram."""
         self._buckets.update(other._buckets)
         self.longest = max(self.longest, other.longest)
 
     @property
     def count(self) -> int:
-        """The number of measured times."""
+        """The number of counted durations."""
         return self._buckets.total()
 
     def percentile(self, share: float) -> float | None:
-        """Return the number of seconds that a share (0 to 1) of the times does not exceed, exact to 2 %. Return
-        ``None`` if there are no times.
+        """Return the smallest duration in seconds that is not exceeded by ``share`` (0 to 1) of all durations.
+
+        The result is exact to 2 %. Return ``None`` if nothing was counted.
         """
         wanted, passed = share * self.count, 0
         for bucket in sorted(self._buckets):
@@ -50,8 +54,8 @@ class Histogram:
         return None
 
     def bars(self, number: int) -> Iterator[tuple[float, int]]:
-        """Yield at most ``number`` bars, each as the end of its bucket in seconds, and the count. All bars are equally
-        wide on a logarithmic scale.
+        """Yield at most ``number`` bars for a chart. Each bar is the longest duration of the bar in seconds, and the
+        number of durations in the bar. All bars are equally wide on a logarithmic scale.
         """
         if not self._buckets:
             return

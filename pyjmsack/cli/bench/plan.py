@@ -22,7 +22,7 @@ class Plan:
     count: int | None
     seconds: float | None
     rate: float | None
-    """Messages a second of all clients together."""
+    """The number of messages a second, for all clients together. ``None`` means as fast as possible."""
     persistent: bool = True
 
 
@@ -68,12 +68,13 @@ class Turns:
         return self.ended or self._late(time.monotonic())
 
     def next(self, *, keep: bool = False) -> float | None:
-        """Wait for the next turn. Return the moment at which it was due, or ``None`` if there are no more turns.
+        """Wait for the next turn. Return the moment at which this turn was due, in seconds of the monotonic clock.
+        Return ``None`` if there are no more turns.
 
         Args:
-            keep: whether the caller will report with :meth:`settle` if it used the turn. An unused turn goes to another
-                caller with ``keep``. So even when all turns are taken, such a caller waits until no turn can become
-                free.
+            keep: whether the caller will call :meth:`settle`, to report whether it used the turn. A turn that was not
+                used goes to another caller with ``keep``. Therefore a caller with ``keep`` waits after the last turn
+                was taken, until all other callers have reported.
         """
         with self._changed:
             while keep and self._kept and self.over and not self.time_over:

@@ -17,7 +17,7 @@ __all__ = ["as_document", "as_report", "in_unit"]
 _SHARES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 _BARS = 14
 _WIDTH = 40
-"""Characters of the longest bar."""
+"""The length of the longest bar, in characters."""
 _UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
@@ -76,7 +76,7 @@ def _chart(times: Histogram) -> Table:
 
 
 def in_unit(seconds: float | None) -> str:
-    """Return a time as text, in the unit that fits. Return ``-`` for ``None``."""
+    """Return a duration as text, in the unit that fits. Return ``-`` for ``None``."""
     if seconds is None:
         return "-"
     size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), _UNITS[-1])

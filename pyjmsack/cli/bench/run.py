@@ -31,20 +31,20 @@ class Result:
     bytes: int = 0
     """The number of bytes in the bodies."""
     unanswered: int = 0
-    """The messages that the broker did not confirm, so that nobody knows whether it has them."""
+    """The number of messages that the broker did not confirm. Nobody knows whether the broker has these messages."""
     seconds: float = 0.0
     error: BaseException | None = None
     """The first error, which ended the run. ``None`` means that there was no error."""
     ended: float = 0.0
-    """When the last client ended, on the monotonic clock."""
+    """The moment at which the last client ended, in seconds of the monotonic clock."""
     stopped: bool = False
     """Whether a signal ended the run."""
     connected: bool = True
-    """Whether any client was connected, so that the broker may have messages."""
+    """Whether any client was connected. If so, the broker may have messages of this run."""
 
     @property
     def per_second(self) -> float:
-        """Messages a second."""
+        """The number of messages a second."""
         return self.done / self.seconds if self.seconds else 0.0
 
 
@@ -89,7 +89,7 @@ def _open(login: Login, clients: Sequence[Client], opened: ExitStack, stop: Stop
 def _work(client: Client, turns: Turns, result: Result) -> None:
     try:
         client.work(turns)
-    except BaseException as error:  # the main thread raises it
+    except BaseException as error:  # the main thread raises this error
         if result.error is None:
             result.error = error
         turns.end()

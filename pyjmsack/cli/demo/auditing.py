@@ -46,7 +46,7 @@ class LedgerOfDemo:
             self._temporary.cleanup()
 
     def audit(self) -> Audit | None:
-        """Return the result of the audit, ``None`` if there is no audit.
+        """Return the result of the audit, or ``None`` if there is no audit.
 
         Raises:
             Failure: the user asked for the audit, and this machine cannot run it.
@@ -57,7 +57,7 @@ class LedgerOfDemo:
         if self._audits is None and (missing is not None or self.path is None):
             self.left_out = f"Left out: the audit of this run's ledger on Spark. {missing}"
             return None
-        assert self.path is not None  # None only without pyarrow, which audit_ledgers refuses
+        assert self.path is not None  # the path is None only if pyarrow is missing, which was found above
         click.echo("Auditing the demo's ledger on Spark …", err=True)
         return audit_ledgers((self.path,))
 

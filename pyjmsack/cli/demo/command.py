@@ -68,7 +68,7 @@ _NEXT = (
     default=15,
     show_default=True,
     metavar="SECONDS",
-    help="Lines count as lost when nothing arrives for this long.",
+    help="Lines count as lost if nothing arrives for this number of seconds.",
 )
 @click.option("--ledger", type=click.Path(file_okay=False, path_type=Path), help="Keep the demo's ledger here.")
 @click.option(
@@ -116,7 +116,7 @@ def demo(
 
 
 def _conclude(own_ledger: LedgerOfDemo, found: Audit | None) -> None:
-    """Print the findings of the audit, and then the next steps. If there was no audit, print what it needs."""
+    """Print the findings of the audit, and then the next steps. If there was no audit, print what an audit needs."""
     if found is not None:
         stdout_console().print(as_report(found))
         click.echo(f"The audit's page, for a browser: {own_ledger.page(found)}")
@@ -159,7 +159,7 @@ def _brokers(login: Login, protocol: str, embedded: bool) -> Iterator[tuple[Sequ
 
 
 def _met(login: Login) -> tuple[str, str]:
-    """Return the broker that answers at the URL, and its protocol."""
+    """Connect, and return the name and version of the broker, and the protocol."""
     with login.factory().create_connection() as connection:
         metadata = connection.metadata
         return f"{metadata.broker_name} {metadata.broker_version}", metadata.protocol

@@ -1,4 +1,4 @@
-"""One row while it runs: the state that its two ends share, and its result."""
+"""The run of one row: the state that the sending and the receiving end share, and the result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Job:
     patience: float
     """Seconds without an arrival after which missing lines count as lost."""
     kills: Kills = field(default_factory=Kills)
-    """The kills of the broker during the run. The rows of a wave share the kills."""
+    """The kills of the broker during the run. Rows that run at the same time share the kills."""
     sent: int = 0
     confirmed: int = 0
     abandoned: bool = False
@@ -52,7 +52,12 @@ class Job:
             self._error = self._error or error
 
     def waiting(self, sending: bool) -> bool:
-        """Whether more messages are expected.
+        """Return whether the receiving end shall wait for more lines: not all lines have arrived, and the patience is
+        not over.
+
+        Args:
+            sending: whether the sending end is still at work. Then the patience counts only if that end waits for a
+                kill.
 
         Raises:
             JMSException: a connection reported an error.
@@ -124,7 +129,7 @@ class Result:
             (total - job.confirmed, f"{total - job.confirmed} sends not confirmed"),
             (differing, f"{len(differing)} files differ, such as {differing[0] if differing else ''}"),
             (ledger.rolled_back_sends, f"{ledger.rolled_back_sends} rolled-back sends appeared"),
-            (ledger.duplicates, f"{ledger.duplicates} duplicates that should not be"),
+            (ledger.duplicates, f"{ledger.duplicates} lines came again without a reason"),
             (ledger.owed, f"{ledger.owed} rolled-back or failed messages did not come again"),
             (left, f"{left} messages left on the queue"),
         )

@@ -69,8 +69,8 @@ def _kill(broker: EmbeddedArtemis, kills: Kills, jobs: Sequence[Job], over: thre
 
 
 def is_time(jobs: Sequence[Job], part: float) -> bool:
-    """Return whether it is time for a kill: all jobs have begun, and the fastest one has received this part of its
-    lines.
+    """Return whether it is time for a kill: all jobs have begun, and the fastest job has received ``part`` (0 to 1) of
+    its lines.
     """
     received = [job.ledger.received for job in jobs]
     return min(received) > 0 and max(received) >= part * len(jobs[0].source.lines)

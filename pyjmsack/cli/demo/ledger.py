@@ -20,7 +20,7 @@ class ProcessingError(Exception):
 
 
 class Ledger:
-    """The record of the lines that arrived. One thread delivers, other threads may read the counts.
+    """The record of the lines that arrived. One thread calls :meth:`deliver`; other threads may read the counts.
 
     Args:
         fails_after: whether a line that fails on purpose is stored before it fails. This is for the modes in which the

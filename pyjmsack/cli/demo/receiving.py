@@ -49,7 +49,7 @@ def _ends(job: Job) -> Iterator[_Ends]:
 
 
 def _listen(job: Job, make_listener: Callable[[Session], Listener]) -> None:
-    """Feed a listener until all lines arrived or the patience is over."""
+    """Let a listener receive until all lines arrived, or until no line arrived for too long."""
     finished = threading.Event()
     with _ends(job) as ends:
         listener = make_listener(ends.session)
@@ -96,7 +96,7 @@ def listen_and_recover(job: Job) -> None:
     """Receive in CLIENT mode, and recover the session after a failure (S20, S32).
 
     The listener recovers the session itself and does not raise, because the next acknowledgement covers all earlier
-    messages, also the failed one.
+    messages, including the failed message.
     """
     unacknowledged: list[Key] = []
 

@@ -52,7 +52,7 @@ class Row:
         return Job(login, self.mode, queue, source, ledger, patience, kills)
 
     def run(self, job: Job, protocol: str) -> Result:
-        """Send and receive all lines, and return whether the promises of the mode were kept.
+        """Send and receive all lines. The result says whether the promises of the mode were kept.
 
         Raises:
             JMSException: the connection failed, or the broker refused something.
@@ -63,8 +63,8 @@ class Row:
 
 
 def _left(login: Login, queue: str) -> int:
-    """Count the messages that are left in the queue after the row. This takes the messages, because not every broker
-    has browsers.
+    """Count the messages that are left in the queue after the row. The count takes the messages off the queue, because
+    not every broker has browsers.
     """
     with login.factory().create_connection() as connection, connection.create_session() as session:
         connection.start()

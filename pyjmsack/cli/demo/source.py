@@ -40,7 +40,8 @@ class Source:
 
         Args:
             paths: the files and directories.
-            limit: the most lines of all files together. A file whose lines would exceed the limit is left out.
+            limit: the largest number of lines, in all files together. A file whose lines would exceed the limit is left
+                out.
 
         Raises:
             UsageError: there is nothing to send.
@@ -62,7 +63,7 @@ class Source:
         return cls(tuple(names), tuple(digests), tuple(lines))
 
     def differing(self, received: Iterable[tuple[int, int, bytes]]) -> list[str]:
-        """Return the names of the files that arrived changed, because their lines have another digest than the file."""
+        """Return the names of the files that did not arrive unchanged. A digest of the received lines shows this."""
         hashes = [hashlib.sha256() for _ in self.names]
         for file, _, data in sorted(received):
             hashes[file].update(data)

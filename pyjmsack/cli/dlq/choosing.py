@@ -20,8 +20,8 @@ from pyjmsack.management import UnknownQueueError
 __all__ = ["AHEAD", "Letters", "Wanted", "choosing", "opened_letters"]
 
 AHEAD = 400
-"""The most dead letters with a time stamp in the future that one run takes, because a browser of ActiveMQ Classic shows
-no more messages than this."""
+"""The largest number of dead letters with a time stamp in the future that one run takes, because a browser of ActiveMQ
+Classic shows no more messages than this."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,15 @@ class Letters:
     checked: Checked | None = None
     """The result of the check of the queue's name. ``None`` if the user did not give the name."""
     messages: int | None = None
-    """How many messages the queue had at the start, ``None`` if the broker did not say."""
+    """How many messages the queue had at the start, or ``None`` if the broker did not say."""
     _shown: int = 0
-    """How many messages the last browser has shown, with those that were not chosen."""
+    """How many messages the last browser has shown, including the messages that were not chosen."""
 
     def browse(self, limit: int | None = None) -> Iterator[Message]:
         """Yield the chosen dead letters without taking them.
 
         Raises:
-            Failure: ActiveMQ Classic may not have shown all of them.
+            Failure: ActiveMQ Classic may not have shown all messages of the queue.
         """
         if self.absent:
             return
@@ -125,8 +125,8 @@ class Letters:
     def shown(self, limit: int | None, fits: Callable[[Message], bool]) -> int:
         """Return how many of the chosen dead letters a browser shows, at most ``limit``. On Artemis return 0.
 
-        The number shows whether another consumer held letters while a command ran. On Artemis this is not needed,
-        because a command receives only the letters that it chose.
+        If a command then moves fewer letters than this number, another consumer held some letters. On Artemis nobody
+        needs this number, because a command receives only the letters that it chose.
         """
         if self.artemis:
             return 0

@@ -186,7 +186,7 @@ def retry(
 
         job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
         job.each_its_own = True
-        with opened_letters(login, wanted) as letters:  # Artemis leaves out letters without an origin
+        with opened_letters(login, wanted) as letters:  # on Artemis the selector leaves out letters without an origin
             rounds = rounds_of(letters, *(["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []))
             shown = letters.shown(limit, lambda message: place_of(message, queue) is not None)
         count = run_rounds(job, rounds, login, rate, "Retrying", shown)
@@ -323,7 +323,9 @@ def purge_letters(login: Login, wanted: Wanted, limit: int | None, dry_run: bool
 
 
 def _destroy(letters: Letters, number: int) -> int:
-    """Take and acknowledge the chosen letters, but no more than ``number``, which the user agreed to."""
+    """Take and acknowledge the chosen letters, but no more than ``number``, because the user agreed to this number.
+    Return how many letters were destroyed.
+    """
     removed = left = 0
     with letters.connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
         consumer = session.create_consumer(Queue(letters.queue), letters.choice.selector)

@@ -27,8 +27,8 @@ class _Group:
 
 
 class Groups:
-    """Counts dead letters by origin and cause. Beyond a limit all further groups are counted as one, because the text
-    of a cause may contain a message id, so that each letter has a cause of its own.
+    """Counts dead letters by origin and cause. Beyond a limit, all further groups count as one group, because there may
+    be as many causes as letters: a cause may contain a message id.
     """
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ def dead_letter_queue(connection: Connection, given: str | None) -> str:
 
 
 def origin_of(message: Message, queue: str) -> str | None:
-    """Return the queue that a message of the dead-letter queue ``queue`` came from, ``None`` if nothing says so.
+    """Return the queue that a message of the dead-letter queue ``queue`` came from, or ``None`` if nothing says so.
 
     Artemis adds a property with the name of the queue. ActiveMQ Classic keeps the destination that the sender named.
     Over STOMP this broker writes the destination into a header of its own.
@@ -49,8 +49,8 @@ def place_of(message: Message, queue: str) -> Queue | None:
 
 
 def _note(message: Message, name: str) -> str:
-    """Return the text of a property that the broker adds to a dead letter, or an empty text if there is none. A value
-    of another type is ignored, because it comes from the sender. So are properties that cannot be decoded.
+    """Return the text of a property that the broker adds to a dead letter. Return an empty text if the property is
+    missing, if its value is not text and therefore comes from the sender, or if the properties cannot be decoded.
     """
     try:
         value = message.properties.get(name)

@@ -78,8 +78,8 @@ def soak(
 
     Numbered messages flow through queues of their own: confirmed sends, consumers in AUTO and INDIVIDUAL mode, and a
     transacted relay from queue to queue, over both faces. Without --url an embedded Artemis is killed (SIGKILL) and
-    restarted on its journal. With --url, --kill-command is run; without that option all connections are cut. There are
-    at least two kills.
+    restarted on its journal. With --url the soak runs --kill-command, or cuts all connections if there is no such
+    command. There are at least two kills.
 
     The exit code is 1 if something was lost, doubled or torn, or if threads, file descriptors or memory grew.
     """

@@ -48,7 +48,7 @@ class EmbeddedKill:
 
 
 class Commands:
-    """Commands of the user, run without a shell."""
+    """Runs the user's commands, which kill and restart the broker, without a shell."""
 
     def __init__(self, kill: str, restart: str | None) -> None:
         self._kill, self._restart = kill, restart

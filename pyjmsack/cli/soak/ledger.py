@@ -8,13 +8,13 @@ __all__ = ["Ledger", "Numbers"]
 
 _REMEMBERED = 1000
 _NAMED = 10
-"""The most lost messages that the report names."""
+"""The largest number of lost messages that the report names."""
 
 
 class Numbers:
     """A set of numbers from 0 on that arrive almost in order.
 
-    It keeps one limit, below which all numbers are in the set, and the single numbers above the limit.
+    The set keeps one limit, below which it has all numbers, and each single number above the limit.
     """
 
     def __init__(self) -> None:
@@ -54,9 +54,9 @@ class Ledger:
         self.repeated = 0
         """How many numbers arrived more than once."""
         self.unconfirmed = 0
-        """Sends that timed out. Each message may have arrived or not."""
+        """The number of sends that timed out. The message of such a send may have arrived or not."""
         self.rolled_back = self.in_doubt = 0
-        """The failed transactions of the relay, and the transactions of the relay that may have taken effect (S94)."""
+        """The number of transactions of the relay that failed, and of those that may have taken effect (S94)."""
         self._excused: set[int] = set()
         self._parts: dict[int, set[int]] = {}
         """For each transaction with missing messages: the places of the messages that arrived."""
@@ -99,7 +99,7 @@ class Ledger:
 
     @property
     def in_flight(self) -> int:
-        """About how many messages were confirmed and not received yet."""
+        """The approximate number of messages that were confirmed and not received yet."""
         return len(self.confirmed) - len(self.received)
 
     @property

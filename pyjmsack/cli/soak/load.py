@@ -19,10 +19,11 @@ Call = Callable[..., Awaitable[Any]]
 
 BATCH = 50
 WINDOW = 2000
-"""The most confirmed messages on their way. More would fill the disk of a broker that is killed often."""
+"""The largest number of confirmed messages that have not arrived yet. More messages would fill the disk of a broker
+that is killed often."""
 RELAYED_WINDOW = 200
-"""The most confirmed messages on their way in a flow with a relay. The number is small, because a relay is slow and
-all messages have to arrive at the end of the soak."""
+"""The largest number of confirmed messages that have not arrived yet in a flow with a relay. The number is small,
+because a relay is slow and all messages have to arrive at the end of the soak."""
 TRANSACTION = 5
 ROLLED_BACK = 20
 """One transaction of the relay out of this many is rolled back."""
@@ -30,7 +31,8 @@ GIVEN_BACK = 10
 """One message out of this many is released at its first delivery, in an individual mode."""
 LOOK_SECONDS = 0.005
 STANDSTILL = 0.5
-"""The most seconds between two looks that count as waiting. If more time passed, the machine may have slept."""
+"""The largest number of seconds between two looks that counts as waiting. If more time passed, the machine may have
+slept."""
 
 
 class StuckError(Exception):
@@ -92,7 +94,7 @@ class Load:
         self.atomic = True
         """Whether each message arrives once.
 
-        Behind a relay it may arrive twice if the broker has no atomic transactions.
+        Behind a relay a message may arrive twice if the broker has no atomic transactions.
         """
 
     def start(self) -> None:
@@ -106,7 +108,7 @@ class Load:
 
     @property
     def skipped(self) -> int:
-        """Messages that were delivered again and that the guard did not hand out (S105)."""
+        """The number of messages that were delivered again and that the guard did not hand out (S105)."""
         return self._consumer.stats.duplicates_skipped if self._consumer else 0
 
     @property
@@ -118,7 +120,7 @@ class Load:
         """Wait for this number of arrivals.
 
         Raises:
-            StuckError: the patience is over.
+            StuckError: no message arrived for ``patience`` seconds.
             JMSException: one end failed.
         """
         await self._wait(lambda: len(self.ledger.received) >= received)

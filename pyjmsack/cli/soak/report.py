@@ -19,7 +19,8 @@ __all__ = ["MEMORY_LIMIT", "Flow", "Report", "as_document", "as_tables"]
 
 _MB = 1_000_000
 MEMORY_LIMIT = 20 * _MB
-"""The most bytes by which the process may grow. The numbers of threads and of descriptors must not grow."""
+"""The largest number of bytes by which the process may grow. The numbers of threads and of descriptors must not
+grow."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Flow:
     title: str
     ledger: Ledger
     skipped: int
-    """Messages that were delivered again and that the guard did not hand out."""
+    """The number of messages that were delivered again and that the guard did not hand out."""
     atomic: bool
 
     @property
@@ -52,7 +53,7 @@ class Growth:
 
     @property
     def problems(self) -> list[str]:
-        """The broken promises: a resource that grew, or that is left when everything is closed."""
+        """The broken promises, as texts: the resource grew, or a part of it is left when everything is closed."""
         grown, left = self.last - self.first, self.after - self.before
         found = [f"{self.name}: grew by {grown:,.0f}, more than {self.limit:,.0f}"] if grown > self.limit else []
         if self.name != "memory" and left > 0:
@@ -62,13 +63,13 @@ class Growth:
 
 @dataclass(frozen=True)
 class Report:
-    """The result of a run; times in seconds."""
+    """The result of a run. All times are in seconds."""
 
     broker: str
     what: str
     seconds: float
     outages: Sequence[float]
-    """Seconds from each kill to the first message of the last flow that flows again."""
+    """For each kill, the seconds from the kill until every flow has received a message again."""
     interruptions: int
     flows: Sequence[Flow]
     samples: Sequence[Resources]
@@ -155,7 +156,7 @@ def _verdict(report: Report) -> list[Text]:
     if report.problems:
         return [Text(problem, style="red") for problem in report.problems]
     lines = [
-        f"Nothing lost, nothing doubled, nothing torn. From a kill to the first message of the last flow: "
+        f"Nothing lost, nothing doubled, nothing torn. From a kill until every flow received a message again: "
         f"{median(report.outages):.1f} s, at most {max(report.outages):.1f} s.",
     ]
     if any(flow.ledger.repeated for flow in report.flows):

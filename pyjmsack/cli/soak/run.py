@@ -173,8 +173,8 @@ class Soak:
         return f"{len(self._outages)} kills, {confirmed:,} confirmed, {received:,} received"
 
     async def _strike(self) -> bool:
-        """Cause the fault, such as a killed broker, and wait until each flow receives again. Return False if one does
-        not.
+        """Cause the fault, such as a killed broker, and wait until each flow receives again. Return whether each flow
+        received again in time.
         """
         # no sample before the first loss, because this loss starts threads for the listeners that stay
         if self._outages:
