@@ -6,7 +6,7 @@
 ...     for queue in manager.queues("orders.*"):
 ...         print(queue.name, queue.messages, queue.consumers)
 
-:mod:`pyjmsack.management.aio` has the same for asyncio.
+:mod:`pyjmsack.management.aio` has the same class for asyncio.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The common part of the managers of both faces: which requests a broker understands, and the errors of its answers."""
+"""The common part of the managers of both faces: it chooses the requests that a broker understands, and turns an answer
+with an error into an exception.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ __all__ = ["TIMEOUT", "Verbs", "explained", "understood", "verbs_of"]
 
 TIMEOUT = 30.0
 _SHOWN = 200
-"""The most characters of a reason that an error shows."""
+"""The largest number of characters of a reason that an error shows."""
 _REFUSED_SEND = "AMQ339011"
 """The code of the error by which Artemis refuses a message over STOMP. The error names no reason. For a management
 message the only possible reason is a missing permission, because Artemis does not store such messages."""

@@ -31,9 +31,10 @@ Ask = Callable[[Request], Awaitable[Any]]
 class Manager:
     """Asks a broker about its queues and changes them.
 
-    ActiveMQ Artemis is asked by management messages over a connection of the factory, in either protocol. ActiveMQ
-    Classic is asked through Jolokia. Every method raises :class:`pyjmsack.management.ManagementDeniedError` if the user
-    may not manage, :class:`pyjmsack.management.UnknownQueueError` if there is no such queue,
+    The manager asks ActiveMQ Artemis by messages to a special address, over AMQP or STOMP. The manager asks ActiveMQ
+    Classic through Jolokia, the HTTP interface for management in the broker's web console. Every method raises
+    :class:`pyjmsack.management.ManagementDeniedError` if the user may not manage the broker,
+    :class:`pyjmsack.management.UnknownQueueError` if there is no such queue,
     :class:`pyjmsack.RequestTimedOutException` if no answer comes in time, and
     :class:`pyjmsack.UnsupportedFeatureException` if this broker cannot do what the method asks for.
 
@@ -58,7 +59,7 @@ class Manager:
         self._asked: Message | None = None
 
     async def open(self) -> Manager:
-        """Connect to the broker. If the manager is connected, this does nothing.
+        """Connect to the broker. If the manager is connected already, do nothing.
 
         Raises:
             UnsupportedFeatureException: the broker is ActiveMQ Classic, and ``jolokia`` is missing.
@@ -97,7 +98,7 @@ class Manager:
         return ask
 
     async def _remove_replies(self, session: Session) -> None:
-        """Delete the queue of the replies if the broker keeps it, without waiting for the broker."""
+        """Tell the broker to delete the queue of the replies if the broker would keep it. Do not wait for an answer."""
         removal = None if self._asked is None else removal_message(self._asked)
         if removal is not None:
             with suppress(JMSException):
@@ -147,7 +148,7 @@ class Manager:
     async def oldest(self, queue: str) -> float | None:
         """Return the age of the first message in the queue, in seconds.
 
-        Return ``None`` if no message waits for a consumer, or if the first one has no time stamp.
+        Return ``None`` if no message waits for a consumer, or if the first message has no time stamp.
 
         Args:
             queue: the name of the queue.
@@ -162,7 +163,7 @@ class Manager:
         """Return the consumers of one queue, or of all queues.
 
         Args:
-            queue: the name of the queue. ``None`` means all. A queue that does not exist has no consumers.
+            queue: the name of the queue. ``None`` means all queues. If no queue has this name, the list is empty.
         """
         return await self._run(self._verbs.consumers(queue))
 
@@ -203,13 +204,13 @@ class Manager:
     async def move(self, source: str, target: str, selector: str | None = None, *, limit: int | None = None) -> int:
         """Let the broker move messages to another queue.
 
-        Each message is moved in a transaction of the broker, so that a crash loses none and doubles none.
+        The broker moves each message in a transaction of its own. Therefore a crash loses and doubles no message.
 
         Args:
             source: the name of the queue to take messages from.
-            target: the name of the queue to put them into. It must exist.
+            target: the name of the queue that gets the messages. The queue must exist.
             selector: moves only messages that fulfil this condition; ``None`` moves all.
-            limit: the most messages to move. ``None`` means no limit.
+            limit: the largest number of messages to move. ``None`` means no limit.
 
         Returns:
             The number of messages that were moved.

@@ -34,9 +34,10 @@ ADDRESS = "activemq.management"
 """The address whose messages the broker itself reads and answers."""
 
 _TEMPORARY = "pyjmsack.temporary."
-"""The beginning of the names of temporary destinations over STOMP, which this broker takes for ordinary ones."""
+"""The beginning of the names of temporary destinations over STOMP. Artemis treats such destinations like ordinary
+ones."""
 _PAGE = 500
-"""The most rows of one answer. A list of a hundred thousand queues needs many small requests."""
+"""The largest number of rows in one answer. A longer list needs several requests."""
 _MAX_ROWS = 200_000
 _ATTEMPTS = 5
 _STUMBLED = "is null"
@@ -60,10 +61,10 @@ def request_message(request: Request) -> Message:
 
 
 def removal_message(replies: Message) -> Message | None:
-    """Return the message that deletes the queue of the replies, ``None`` if the broker deletes the queue itself.
+    """Return the message that deletes the queue of the replies, or ``None`` if the broker deletes the queue itself.
 
-    Over STOMP this queue is an ordinary one for the broker. A broker whose settings keep such queues would get one more
-    with each manager. The message asks for no reply, because nobody is there to receive it.
+    Over STOMP this queue is an ordinary one for the broker. A broker whose settings keep ordinary queues would keep one
+    more queue for each manager. The message asks for no reply, because nobody would receive the reply.
 
     Args:
         replies: a request that was sent, whose ``reply_to`` is the queue.
@@ -99,8 +100,8 @@ def answer_of(request: Request, reply: Message) -> Any:
 
 
 def forbidden(reason: object) -> ManagementDeniedError:
-    """Return the error for a user who may not manage the broker. It names the missing permissions, and what the user
-    may still do.
+    """Return the error for a user who may not manage the broker. The error names the missing permissions, and the work
+    that the user may still do.
     """
     return ManagementDeniedError(
         f"this user may not manage the broker ({reason}); in broker.xml a role of the user needs the permissions manage"
@@ -177,8 +178,8 @@ class Artemis:
     def retry(self, queue: str, selector: str | None) -> Steps[int]:
         """Let the broker send messages back to the queue that each came from.
 
-        The broker also counts the letters that stay, because their queue does not exist any more. So the letters are
-        counted before and after.
+        The number in the broker's answer includes letters that stay because their queue does not exist any more. So
+        this method counts the letters before and after.
         """
         before = yield from self.count(queue, selector)
         arguments = () if selector is None else (core_filter(selector),)
@@ -197,7 +198,7 @@ class Artemis:
         yield Request(f"queue.{queue}", "resume")
 
     def create_queue(self, name: str) -> Steps[None]:
-        """Create an anycast queue. An existing queue stays as it is."""
+        """Create a queue that gives each message to one consumer (anycast). An existing queue stays as it is."""
         settings = json.dumps({"name": name, "routing-type": "ANYCAST"})
         yield Request("broker", "createQueue", (settings, True))
 

@@ -1,4 +1,6 @@
-"""The manager's requests to ActiveMQ Classic. They read and call the management beans of the broker through Jolokia."""
+"""The manager's requests to ActiveMQ Classic. They read and call the beans of the broker, which are Java objects for
+management (JMX), through Jolokia.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +89,7 @@ class Classic:
         return [_connection(bean, values) for bean, values in beans.items()]
 
     def count(self, queue: str, selector: str | None) -> Steps[int]:
-        """Ask how many messages a queue has. This broker cannot count only those that fulfil a selector.
+        """Ask how many messages a queue has. This broker cannot count only the messages that fit a selector.
 
         Raises:
             UnsupportedFeatureException: there is a selector.
@@ -117,8 +119,8 @@ class Classic:
         return int((yield Request(bean, operation, (chosen, target, limit))))
 
     def retry(self, queue: str, selector: str | None) -> Steps[int]:
-        """Refuse. The operation ``retryMessages`` of this broker sends a dead letter of a topic to the topic. There the
-        subscription that had the message drops it as a copy, and the letter is lost.
+        """Refuse. The operation ``retryMessages`` of this broker sends a dead letter of a topic to the topic. The
+        subscription that had the message then drops the letter as a second copy, and the letter is lost.
 
         Raises:
             UnsupportedFeatureException: always.

@@ -1,4 +1,6 @@
-"""Jolokia: management beans of a Java process over HTTP, as ActiveMQ Classic's console offers them."""
+"""Asks Jolokia, which offers the beans (objects for management) of a Java process over HTTP. The web console of
+ActiveMQ Classic contains Jolokia.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ __all__ = ["Jolokia"]
 
 _EXPECTED = "Jolokia's URL: expected http://HOST:PORT/api/jolokia or https://..."
 _LARGEST = 64 << 20
-"""The most bytes of one answer. Some hundred thousand queues fit."""
+"""The largest number of bytes in one answer. Some hundred thousand queues fit."""
 
 _PIECE = 1 << 16
 
@@ -36,12 +38,12 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirection, because otherwise the login would be sent to the new address too."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        """Return ``None``, so that the redirection counts as an error."""
+        """Return ``None``, by which the redirection becomes an error."""
 
 
 class _Until(io.RawIOBase):
-    """Reads a socket until a point in time. The time-out of a socket does not do this, because it begins anew with each
-    read.
+    """Reads from a socket, and fails after a moment in time. The time-out of the socket alone is not enough, because it
+    begins anew with each read.
     """
 
     def __init__(self, raw: io.RawIOBase, stream: socket.socket) -> None:

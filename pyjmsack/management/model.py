@@ -25,9 +25,10 @@ __all__ = [
 
 _NEAREST = 3
 _COMPARED = 500
-"""The most names that are compared with a misspelt one, because a broker may have a hundred thousand queues."""
+"""The largest number of names that are compared with a misspelt name, because a broker may have a hundred thousand
+queues."""
 _LONGEST = 256
-"""The most characters of a proposed name, because nobody types longer names."""
+"""The largest number of characters of a proposed name, because nobody types longer names."""
 
 
 @dataclass(frozen=True)
@@ -44,25 +45,27 @@ class BrokerStatus:
 class QueueStatus:
     """The state of a queue at one moment.
 
-    The counters begin when the broker starts. ``None`` means that the broker does not say the number.
+    ``added``, ``acknowledged``, ``expired`` and ``killed`` count from the start of the broker. ``None`` means that the
+    broker does not say the number.
     """
 
     name: str
     messages: int
-    """Messages in the queue now, including those that consumers hold."""
+    """The number of messages in the queue now, including the messages that consumers hold."""
     delivering: int
-    """Messages that were sent to consumers and are not acknowledged yet."""
+    """The number of messages that were sent to consumers and are not acknowledged yet."""
     consumers: int
     added: int
     acknowledged: int
     expired: int
     killed: int | None = None
-    """Messages that the broker gave up after too many deliveries."""
+    """The number of messages that the broker gave up after too many deliveries."""
     scheduled: int | None = None
-    """Delayed messages that are not due yet."""
+    """The number of delayed messages that are not due yet."""
     paused: bool | None = None
     address: str = ""
-    """Artemis: the address that the queue is bound to. Classic: the same as the name."""
+    """On Artemis, the address (the name that senders use) from which the queue gets its messages. On Classic, the name
+    of the queue."""
     durable: bool | None = None
     temporary: bool = False
 
@@ -79,7 +82,7 @@ class ConsumerStatus:
     address: str
     """The address of the client, such as ``10.0.0.7:41234``; empty if the broker does not say."""
     delivering: int
-    """Messages that were sent to this consumer and are not acknowledged yet."""
+    """The number of messages that were sent to this consumer and are not acknowledged yet."""
     acknowledged: int | None
     prefetch: int | None = None
 
@@ -105,10 +108,10 @@ class UnknownQueueError(InvalidDestinationException):
 
     Args:
         text: the text of the error.
-        nearest: see the attribute.
+        nearest: at most three names of queues that look like the wanted name, the most similar name first.
 
     Attributes:
-        nearest: names of queues that look alike, the most alike first; at most three.
+        nearest: the names from the argument ``nearest``.
     """
 
     def __init__(self, text: str, nearest: tuple[str, ...] = ()) -> None:
@@ -139,7 +142,7 @@ def _same_at_the_start(one: Iterable[str], other: Iterable[str]) -> int:
 
 @dataclass(frozen=True)
 class Request:
-    """One request to the broker: an operation with arguments, or the value of attributes."""
+    """One request to the broker: to call an operation with arguments, or to tell the values of attributes."""
 
     resource: str
     """Artemis: ``broker`` or ``queue.NAME``. Classic: the name of a bean, or a pattern of such names."""
