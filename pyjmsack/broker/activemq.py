@@ -24,8 +24,8 @@ Transformer = Literal["native", "jms", "raw"]
 
 
 class EmbeddedActiveMQ(EmbeddedBroker):
-    """A real ActiveMQ Classic broker on 127.0.0.1, as a child process of this one. It has the broker's default policies
-    and a KahaDB store.
+    """A real ActiveMQ Classic broker on 127.0.0.1, as a child process of this one. The broker has its default settings
+    for destinations, and stores messages in KahaDB.
 
     Any thread may call a method, and one method runs at a time. Every method raises :class:`BrokerError` if it cannot
     do its work.
@@ -42,25 +42,26 @@ class EmbeddedActiveMQ(EmbeddedBroker):
         queues, topics: names of the destinations that the broker makes at its start.
         policies: attributes of a ``policyEntry`` for each name with wildcards, such as ``{"orders.>": {"queuePrefetch":
             10}}``. A name that begins with ``topic://`` is for topics.
-        configuration: path of an ``activemq.xml`` of your own, as for :class:`pyjmsack.broker.EmbeddedArtemis`. With
-            such a file, ``queues``, ``topics``, ``policies`` and ``tls`` are refused.
+        configuration: path of an ``activemq.xml`` of your own. The constructor reads the file. The file must name the
+            ports as :class:`pyjmsack.broker.EmbeddedArtemis` says. With such a file, ``queues``, ``topics``,
+            ``policies`` and ``tls`` are refused.
         tls: ``True`` makes a certificate (extra ``pkcs12``), and both ports speak TLS only. The URLs of the broker name
             the authority to trust, so clients of this library use them as they are. ``"mutual"`` also asks each client
             for a certificate; this class makes one, which the URLs name too. A :class:`KeyStore` has certificates of
             your own. With a ``data_dir`` the certificates stay in its folder ``tls``.
-        scheduler: whether the broker keeps delayed messages until they are due (``schedulerSupport``). Otherwise it
-            delivers them at once.
+        scheduler: whether the broker keeps delayed messages until they are due (``schedulerSupport``). Otherwise the
+            broker delivers delayed messages at once.
         transformer: how clients of other protocols see a message that was sent over AMQP: ``"native"``, ``"jms"`` or
             ``"raw"``, the ``transport.transformer`` of the AMQP connector. With ``"native"``, the broker's default,
-            they see the raw bytes of AMQP.
+            such clients see the raw bytes of AMQP.
         java: path of a Java executable, version 17 or newer. ``None`` means the first one of ``JAVA_HOME``, ``PATH``
             and the extra ``broker``.
         jvm_options: further options for Java.
-        progress: shows the download. It gets the name and the size of the file, and returns a context manager. This
-            yields a function, which gets the number of bytes of each piece that arrives. ``None`` shows a bar on a
-            terminal, or writes one line to the log.
+        progress: a function that shows the download. It gets the name and the size in bytes of the file, and returns a
+            context manager. The context manager yields a second function, which gets the number of bytes of each piece
+            that arrives. ``None`` shows a bar on a terminal, or writes one line to the log.
         start_timeout: seconds until the broker must be ready.
-        stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
+        stop_timeout: seconds to wait for the end of the broker after SIGTERM. After this time the broker gets SIGKILL.
 
     Raises:
         ValueError: a name, a user or a setting is not possible, or ``configuration`` does not fit the other arguments.

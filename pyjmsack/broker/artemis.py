@@ -40,8 +40,8 @@ class EmbeddedArtemis(EmbeddedBroker):
         allow_anonymous: whether logins without a name are let in, if there are ``users``.
         queues, topics: names of the destinations that the broker makes at its start.
         address_settings: for each pattern of addresses its settings, such as ``{"orders.#": {"max-delivery-attempts":
-            3}}``, by the names of ``broker.xml``. If the broker already has settings for the pattern, those with other
-            names stay.
+            3}}``, by the names of ``broker.xml``. If the broker already has settings for the pattern, its settings with
+            other names stay.
         configuration: path of a ``broker.xml`` of your own. It is read once, by the constructor, and has at most 1 MiB.
             The file must have an acceptor for AMQP at ``127.0.0.1:${pyjmsack.amqp.port}`` and one for STOMP at
             ``127.0.0.1:${pyjmsack.stomp.port}``, and should keep its data below ``${pyjmsack.data}``. With such a file,
@@ -53,11 +53,11 @@ class EmbeddedArtemis(EmbeddedBroker):
         java: path of a Java executable, version 17 or newer. ``None`` means the first one of ``JAVA_HOME``, ``PATH``
             and the extra ``broker``.
         jvm_options: further options for Java.
-        progress: shows the download. It gets the name and the size of the file, and returns a context manager. This
-            yields a function, which gets the number of bytes of each piece that arrives. ``None`` shows a bar on a
-            terminal, or writes one line to the log.
+        progress: a function that shows the download. It gets the name and the size in bytes of the file, and returns a
+            context manager. The context manager yields a second function, which gets the number of bytes of each piece
+            that arrives. ``None`` shows a bar on a terminal, or writes one line to the log.
         start_timeout: seconds until the broker must be ready.
-        stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
+        stop_timeout: seconds to wait for the end of the broker after SIGTERM. After this time the broker gets SIGKILL.
 
     Raises:
         ValueError: a name, a user or a setting is not possible, or ``configuration`` does not fit the other arguments.

@@ -51,8 +51,8 @@ def ensure_artemis(
 
 
 def _archive(artefact: Artefact, cache: Path, progress: ProgressFactory) -> Path:
-    """Return the archive after a check of its SHA-512. It is downloaded if the cache has no good one. On a machine
-    without network the user has to put it into the cache.
+    """Return the archive after a check of its SHA-512. If the cache has no undamaged archive, download it. On a machine
+    without network the user has to put the archive into the cache.
     """
     archive = cache / artefact.file_name
     if archive.exists():

@@ -14,12 +14,12 @@ from pyjmsack.broker.wanted import with_artemis_wishes
 __all__ = ["ArtemisInstance", "hash_passwords"]
 
 _OPEN_MAIN = "org.apache.activemq.artemis.core.server.embedded.Main"
-_SECURED_MAIN = "org.apache.activemq.artemis.cli.Artemis"  # can check logins; starts 0.2 s slower
+_SECURED_MAIN = "org.apache.activemq.artemis.cli.Artemis"  # this class can check logins; it starts 0.2 s slower
 _HASH_ROUNDS = 1024  # the broker's own default for PBKDF2
 
 
 class ArtemisInstance(Instance):
-    """A broker of Artemis. Its ``logins`` are what :func:`hash_passwords` returns."""
+    """A broker of Artemis. Its ``logins`` have hashed passwords, as :func:`hash_passwords` returns them."""
 
     etc_name: ClassVar[str] = "artemis"
 

@@ -27,7 +27,8 @@ CLIENTS: Final = "clients.p12"
 """The certificate of the authority that the broker trusts, in a trust store for Java."""
 
 _DAYS: Final = 3650
-"""Days for which a certificate is valid. They are many, because a broker with a data directory makes it only once."""
+"""The number of days for which a certificate is valid. The number is large, because a broker with a data directory
+makes its certificate only once."""
 
 
 def write_stores(folder: Path, password: str) -> None:

@@ -105,7 +105,7 @@ def ensure(version: str, home: Path, fill: Callable[[Path], None]) -> Distributi
     """Return the distribution in ``home``. If it is missing or damaged, ``fill`` writes a new directory first.
 
     Raises:
-        BrokerError: ``fill`` raised it.
+        BrokerError: ``fill`` could not get the files.
     """
     if not _is_complete(home):
         with _only_one_downloads(home.parent):

@@ -43,9 +43,9 @@ class EmbeddedBroker(ABC):
         ports: the ports for AMQP and STOMP; 0 means a free one.
         tls: ``True`` to make a certificate, ``"mutual"`` to make one for clients too, or the key store to use.
         configuration: path of a configuration file of the caller. It cannot be given together with ``tls``.
-        java: path of a Java executable. ``None`` finds one.
+        java: path of a Java executable. ``None`` searches for one.
         start_timeout: seconds until the broker must be ready.
-        stop_timeout: seconds that the broker has to end after SIGTERM, before SIGKILL.
+        stop_timeout: seconds to wait for the end of the broker after SIGTERM. After this time the broker gets SIGKILL.
 
     Raises:
         ValueError: both ``tls`` and ``configuration`` are given, or ``tls`` is another text.
@@ -129,8 +129,8 @@ class EmbeddedBroker(ABC):
 
     @property
     def client_certificate_path(self) -> Path | None:
-        """The PEM file with a certificate and a key for clients. ``None`` means that there is none, because the broker
-        asks clients for no certificate or has a key store without one.
+        """The PEM file with a certificate and a key for clients. ``None`` means that there is no such file, because the
+        broker asks clients for no certificate, or because the caller's key store names no such file.
         """
         return self._keys.client
 

@@ -1,4 +1,4 @@
-"""The exception of the embedded broker, and two subclasses for the cases that its own code handles."""
+"""The exception of the embedded broker, and two subclasses that only the code of the embedded broker catches."""
 
 from __future__ import annotations
 

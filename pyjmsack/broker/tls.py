@@ -146,7 +146,7 @@ def _absolute(file: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _remove(folder: Path, owner: int) -> None:
-    if os.getpid() == owner:  # not in a fork of the owner, which does not own the keys
+    if os.getpid() == owner:  # a forked child of the owner must not remove the keys
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -19,7 +19,7 @@ class Workspace:
 
     Args:
         kept: a directory that stays; ``None`` makes a temporary one.
-        stop_timeout: seconds that the broker has to end, before it is killed.
+        stop_timeout: seconds to wait for the end of the broker, before it is killed.
     """
 
     def __init__(self, kept: Path | None, stop_timeout: float) -> None:
@@ -39,7 +39,7 @@ class Workspace:
         the same directory would wait for ever.
 
         Raises:
-            BrokerError: another broker works in it.
+            BrokerError: another broker works in this directory.
         """
         if not self._lock.acquire(wait=False):
             raise BrokerError(
@@ -60,7 +60,7 @@ class Workspace:
     def close(self) -> None:
         """End the broker. Remove the directory if it is a temporary one."""
         if os.getpid() != self._owner:
-            return  # not in a fork of the owner, which does not own the broker
+            return  # a forked child of the owner must not end the broker
         self.terminate()
         if self._temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
