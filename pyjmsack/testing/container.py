@@ -38,7 +38,7 @@ class ContainerBroker:
         volumes: for each directory of this machine, the path at which the container sees it, read-only.
         ports: for each further port of the container, the port of 127.0.0.1 that leads to it.
         start_timeout: seconds until the broker must answer in both protocols.
-        stop_timeout: seconds that :meth:`restart` gives the broker to end, before it is killed.
+        stop_timeout: seconds that :meth:`restart` waits for the end of the broker, before it kills the broker.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ContainerBroker:
         return self._container is not None and self._status(self._container) in ("running", "paused")
 
     def start(self) -> ContainerBroker:
-        """Make and start the container, and return when it serves both protocols. If it runs, this does nothing.
+        """Make and start the container, and return when the broker serves both protocols. If it runs, do nothing.
 
         Returns:
             The broker itself.
@@ -149,7 +149,7 @@ class ContainerBroker:
             made.with_volume_mapping(directory, target)
         published = {_AMQP: self._amqp_port, _STOMP: self._stomp_port}
         published |= {f"{inner}/tcp": outer for inner, outer in self._ports.items()}
-        # not by with_bind_ports(), because it takes no host and would publish the ports on every network
+        # with_bind_ports() is no choice, because it takes no host and would publish the ports on every network
         made.ports.update(cast(Any, {inner: ("127.0.0.1", outer) for inner, outer in published.items()}))
         self._finalizer = weakref.finalize(self, _remove, made)
         made.start()

@@ -15,7 +15,7 @@ __all__ = ["Wire"]
 
 _HOST = "127.0.0.1"
 _CHUNK = 65536
-_BACKLOG = 16  # chunks that a delayed direction holds before it stops reading, as a real line would
+_BACKLOG = 16  # the number of chunks that a delayed direction holds before it stops reading
 
 
 class _Direction:
@@ -124,8 +124,8 @@ class Wire:
         self._apply(limit)
 
     def swallow_replies(self) -> None:
-        """From now on keep all bytes that the broker sends. :meth:`heal` sends them on. If the wire is cut before, they
-        are lost.
+        """From now on keep all bytes that the broker sends. :meth:`heal` sends these bytes on. If the wire is cut
+        before, the bytes are lost.
 
         Raises:
             RuntimeError: the wire is closed.
