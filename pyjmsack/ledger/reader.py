@@ -1,4 +1,4 @@
-"""Reads ledgers: the Parquet parts from their files, and the raw parts as tables."""
+"""Reads ledgers: finds the Parquet parts, and reads the raw parts, which are not in Parquet yet, into tables."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ class _Table:
         self._writer = writer
         self._fail = fail
         self._lock = threading.RLock()
-        """Reentrant, because a signal handler may close the connection while its own thread opens the next part."""
+        """A reentrant lock, because a signal handler may close the connection while the same thread opens a part."""
         self._append: Callable[[bytes], object] = _no_room
         """Appends a line to the part in use.
 
@@ -185,7 +185,7 @@ def seal(raw: Path, name: str) -> None:
     unfinished = raw.with_suffix(".tmp")
     try:
         table = parse_lines(name, raw.read_bytes())
-        # the stub of this function says bool only
+        # the type stub of this function allows only bool
         repeat: Any = [column for column in table.column_names if column not in _DIFFER]
         parquet.write_table(table, unfinished, compression="zstd", use_dictionary=repeat)
         with unfinished.open("rb") as file:
