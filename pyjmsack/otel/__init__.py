@@ -1,8 +1,8 @@
 """Traces and metrics with OpenTelemetry. This package needs the extra ``otel``.
 
-The core reports each send, delivery and transaction to a tracing (``spi/tracing.py``), as it reports them to a ledger.
-This package is such a tracing. It follows the semantic conventions 1.44 for messaging. Without a tracing, the core
-compares one attribute with ``None`` for each call. No function is patched.
+The core reports each send, delivery and transaction to a tracing object (``spi/tracing.py``), as it reports them to a
+ledger. This package makes such objects. It follows the semantic conventions 1.44 for messaging. Without a tracing
+object, the core compares one attribute with ``None`` for each call. No function is patched.
 
 - Each span is one operation of a caller. The span ``send`` ends when the broker has answered. The span ``receive``
   exists only if the call returns a message or raises an error. A message that is only prefetched has no span. A call
@@ -15,8 +15,8 @@ compares one attribute with ``None`` for each call. No function is patched.
 - The span ``receive`` links to the context in which the message was made. The span ``process`` is a child of this
   context. So one trace shows the way from the producer to the listener, and to the messages that the listener sends.
 - The texts that a producer wrote are limited before they are parsed (``limits.py``).
-- Code of the user (samplers, processors, exporters, hooks) runs on the thread or task of the caller, or on a
-  dispatcher, before a message is acknowledged. An error of this code is logged (``core/tracing.py``).
+- Code of the user (samplers, processors, exporters, hooks) runs on the thread or task of the caller, or on a thread
+  that calls listeners, before a message is acknowledged. An error of this code is logged (``core/tracing.py``).
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ class _Operation:
         self._measured = measured
         self._records = records
         self._began = time_ns() if began is None else began
-        """When the operation began, in nanoseconds since 1970, by the clock of the spans. So a span and the metric have
-        the same duration."""
+        """The time at which the operation began, in nanoseconds since 1970, by the clock of the spans. So a span and
+        the metric have the same duration."""
         self._error: BaseException | None = None
 
     def end(self, error: BaseException | None = None, at: int | None = None) -> None:
