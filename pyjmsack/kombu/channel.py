@@ -32,7 +32,8 @@ log = logging.getLogger("pyjmsack.kombu")
 _PREDECLARED = {f"amq.{kind.value}": kind.value for kind in ExchangeKind}
 _TRANSIENT = 1
 _MARK = "pyjmsack_mark"
-"""A property that has the same value in each try of one ``publish`` of kombu. It is sent as the duplicate mark only."""
+"""The name of a property that has the same value in each try of one ``publish`` of kombu. Only the value is sent, as
+the duplicate mark of the message."""
 
 
 class Received(virtual.Message):
@@ -89,8 +90,8 @@ class Channel(virtual.Channel):
         """Return the connection.
 
         Raises:
-            ConnectionLostException: the connection or the channel is closed. Its unacknowledged messages are delivered
-                again.
+            ConnectionLostException: the connection or the channel is closed. The broker delivers its unacknowledged
+                messages again.
         """
         connection = self.connection
         if connection is None or self.closed:
@@ -412,7 +413,7 @@ class Channel(virtual.Channel):
 
         Args:
             queue: the name of the queue.
-            no_ack: whether the message is acknowledged before this returns.
+            no_ack: whether the message is acknowledged before this call returns.
             kwargs: ignored.
 
         Raises:
@@ -435,7 +436,7 @@ class Channel(virtual.Channel):
             multiple: whether all messages that were delivered before this one are acknowledged too.
 
         Raises:
-            ConnectionLostException: the connection is lost or closed, so that the message is delivered again.
+            ConnectionLostException: the connection is lost or closed, and the broker delivers the message again.
         """
         for tag in self.qos.up_to(delivery_tag) if multiple else (delivery_tag,):
             self.qos.ack(tag)

@@ -16,10 +16,10 @@ from pyjmsack import MessageFormatException
 __all__ = ["LZMA_MEMORY", "unpacked"]
 
 LZMA_MEMORY: Final = 1 << 27
-"""The most bytes that the decoder of lzma may take for its window, 128 MiB. ``xz -9`` needs less. There is a limit,
-because the sender chooses the size of the window."""
+"""The largest number of bytes that the decoder of lzma may take for its window, which are 128 MiB. ``xz -9`` needs
+less. There is a limit, because the sender chooses the size of the window."""
 _ZSTANDARD: Final = "kombu.compression"
-"""The module of the decoder by which kombu before 5.7 calls the library zstandard."""
+"""The module of the decoder that kombu before 5.7 uses for Zstandard."""
 
 
 def unpacked(body: bytes, method: object, limit: int) -> bytes:
@@ -31,7 +31,7 @@ def unpacked(body: bytes, method: object, limit: int) -> bytes:
     Args:
         body: the compressed bytes.
         method: the value of the header ``compression``, which is a name or a content type that kombu knows.
-        limit: the most bytes of the content.
+        limit: the largest number of bytes of the content.
 
     Raises:
         MessageFormatException: the method is unknown, the content is larger than the limit, or the body is incomplete.

@@ -30,9 +30,10 @@ log = logging.getLogger("pyjmsack.kombu")
 T = TypeVar("T")
 _SIGNAL: Final = b"."
 CLOSE_TIMEOUT: Final = 10.0
-"""The most seconds to wait for the close of a connection. After this time the loop of the connection is stopped."""
+"""The number of seconds to wait for the close of a connection. After this time the loop of the connection is
+stopped."""
 REMEMBERED: Final = 1000
-"""The most requeued messages that a connection recognises when they are delivered again."""
+"""The largest number of requeued messages that a connection recognises when they are delivered again."""
 WITHOUT_LIMIT: Final = 100
 """The prefetch of a consumer whose channel has no prefetch count."""
 
@@ -202,7 +203,7 @@ class Connection:
         """Give a message back to the broker, because its consumer wants it requeued, and remember the message.
 
         The connection remembers the message, because the broker does not count such a delivery and does not mark the
-        next one as a redelivery.
+        next delivery as a redelivery.
 
         Raises:
             ConnectionLostException: the connection is closed or lost, and the broker delivers the message again.

@@ -1,8 +1,8 @@
 """Recognises the copies of a message that a queue gets if several of its bindings cover the message.
 
-A queue gets one copy from each binding that existed when the message was sent. A younger binding covers the message,
-and brings no copy. So the queue must not drop a copy only because another binding covers the message too. All copies
-of a message have the same identity, by which this module recognises them.
+A queue gets one copy from each binding that existed when the message was sent. A binding that was made later brings no
+copy, even if it covers the message. So the queue must not drop a copy only because another binding covers the message
+too. All copies of a message have the same identity, by which this module recognises the copies.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from pyjmsack.kombu.envelope import DUPLICATE_ID
 __all__ = ["Copies"]
 
 _REMEMBERED: Final = 10_000
-"""The most messages of a temporary queue that are remembered."""
+"""The largest number of messages of a temporary queue that are remembered."""
 _SOON: Final = 0.001
-"""Seconds to live of a message that has just expired, so that the broker handles it as expired."""
+"""The time to live, in seconds, for a message that has just expired. The broker then handles the message as
+expired."""
 Name = tuple[str, str]
 
 
@@ -58,7 +59,7 @@ class Copies:
             JMSException: the connection was lost, or the broker refused the message.
         """
         mark = _mark(message)
-        if mark is None:  # nobody can recognise the copies of this message, and taking it twice is better than never
+        if mark is None:  # nobody can recognise the copies of this message; to take it twice is better than to lose it
             return True
         if not self.is_durable:
             return self._is_first(mark, binding)
@@ -85,7 +86,7 @@ class Copies:
         return first == binding
 
     async def pass_on(self, message: Message) -> None:
-        """Send a message to the JMS queue, with all that its sender wrote. The broker drops a second copy.
+        """Send a message to the JMS queue, with everything that its sender wrote. The broker drops a second copy.
 
         Raises:
             MessageFormatException: the message cannot be sent.

@@ -118,8 +118,8 @@ def from_jms(message: Message) -> dict[str, Any]:
 
     Raises:
         MessageFormatException: the parts of the message do not have the types that a message of kombu has.
-        Exception: kombu's decoder of JSON cannot read the text. The sender chooses the text, so that the decoder may
-            raise errors of many kinds.
+        Exception: kombu's decoder of JSON cannot read the text. The decoder may raise errors of many kinds, because the
+            sender chooses the text.
     """
     return _checked(_payload(message))
 

@@ -42,7 +42,7 @@ class LoopThread:
 
     @property
     def foreign(self) -> bool:
-        """Whether this process is a child made by ``fork``, so that the thread of the loop does not run in it."""
+        """Whether this process is a child made by ``fork``. The thread of the loop does not run in such a child."""
         return self._pid != os.getpid()
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:

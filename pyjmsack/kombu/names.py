@@ -29,9 +29,10 @@ __all__ = [
 _SPECIAL: Final = re.compile(r"[~,>*#?|\s\x00-\x1f\x7f]|:(?=[:/])")
 _ESCAPED: Final = re.compile(r"(?:~[0-9a-f]{2})+")
 _LONGEST: Final = 1000
-"""The most characters of a name, because the sender of a task chooses the name of the queue for its result."""
+"""The largest number of characters of a name. There is a limit, because the sender of a task chooses the name of the
+queue for its result."""
 _WIDEST: Final = 12
-"""The most characters that one escaped character takes: three for each of its at most four bytes."""
+"""The largest number of characters that one escaped character takes: three for each of its at most four bytes."""
 _EMPTY: Final = "~"
 """The text that replaces an empty name. No other name becomes a single ``~``."""
 
@@ -166,8 +167,8 @@ class Pattern:
         return len(pattern) in self._past_hashes(reached)
 
     def _past_hashes(self, places: set[int]) -> set[int]:
-        """Return these places in the pattern. If a ``#`` stands at one of them, return the place behind the ``#`` too,
-        because a ``#`` may stand for no word.
+        """Return these places in the pattern. If a ``#`` is at one of these places, also return the place behind the
+        ``#``, because a ``#`` may stand for no word.
         """
         found = set(places)
         for place in sorted(places):

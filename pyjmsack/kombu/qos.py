@@ -16,7 +16,7 @@ log = logging.getLogger("pyjmsack.kombu")
 
 
 class Checked(Protocol):
-    """The only method of a channel that :class:`QoS` calls."""
+    """A channel of kombu, with the only method that :class:`QoS` calls."""
 
     def checked(self) -> Connection:
         """Return the connection.
@@ -44,7 +44,7 @@ class QoS:
 
     @property
     def prefetch_count(self) -> int:
-        """The most messages that may be unacknowledged; 0 means no limit."""
+        """The largest number of messages that may be unacknowledged. 0 means no limit."""
         return self.window.limit
 
     @prefetch_count.setter
@@ -52,15 +52,15 @@ class QoS:
         self.channel.checked().post(self.window.change, value or 0)
 
     def can_consume(self) -> bool:
-        """Return whether there is room for one more message."""
+        """Return whether the prefetch count allows one more message."""
         return not self.window.limit or self.window.held < self.window.limit
 
     def can_consume_max_estimate(self) -> int | None:
-        """Return how many more messages there is room for. ``None`` means any number."""
+        """Return how many more messages the prefetch count allows. ``None`` means any number."""
         return max(self.window.limit - self.window.held, 0) if self.window.limit else None
 
     def append(self, message: Any, delivery_tag: str, delivery: Delivery | None = None) -> None:
-        """Remember a message that kombu gets, until it is acknowledged.
+        """Remember a message that kombu gets, until the message is acknowledged.
 
         Args:
             message: the message of kombu.
@@ -88,7 +88,7 @@ class QoS:
             delivery_tag: the tag of the message.
 
         Raises:
-            ConnectionLostException: the channel or the connection is closed, so that the message is delivered again.
+            ConnectionLostException: the channel or the connection is closed. The broker delivers the message again.
         """
         self._settle(delivery_tag, "accept")
 
@@ -100,7 +100,7 @@ class QoS:
             requeue: whether the message goes back to its queue. Otherwise it becomes a dead letter.
 
         Raises:
-            ConnectionLostException: the channel or the connection is closed, so that the message is delivered again.
+            ConnectionLostException: the channel or the connection is closed. The broker delivers the message again.
         """
         self._settle(delivery_tag, "release" if requeue else "reject")
 
@@ -116,10 +116,10 @@ class QoS:
             connection.settle(found[1], outcome)
 
     def up_to(self, delivery_tag: str) -> Iterator[str]:
-        """Yield the tags of the unacknowledged messages, in the order of their delivery, up to one of them.
+        """Yield tags of unacknowledged messages in the order of their delivery, up to and including one tag.
 
         Args:
-            delivery_tag: the last tag. If it is unknown, all tags are yielded.
+            delivery_tag: the last tag. If no message has this tag, all tags are yielded.
         """
         for tag in [*self._delivered]:
             yield tag
@@ -134,7 +134,7 @@ class QoS:
     restore_unacked = release_all
 
     def restore_unacked_once(self, stderr: Any = None) -> None:
-        """Do nothing. kombu would put unacknowledged messages back into their queues here, but the broker does it.
+        """Do nothing. kombu would put unacknowledged messages back into their queues here, but the broker does so.
 
         Args:
             stderr: ignored.

@@ -38,9 +38,10 @@ __all__ = ["COUNTED", "Queues"]
 log = logging.getLogger("pyjmsack.kombu")
 
 _AHEAD: Final = 100
-"""The prefetch of a subscription that belongs to one connection. No other consumer could get these messages."""
+"""The prefetch of a subscription that belongs to one connection. The prefetch takes no message from another consumer,
+because nobody else could get these messages."""
 COUNTED: Final = 10_000
-"""The most messages of a queue that are counted, because the count browses each of them."""
+"""The largest number of messages of a queue that are counted, because the count browses each of them."""
 Name = tuple[str, str]
 
 
@@ -53,7 +54,8 @@ class _Declared:
     subscriptions: dict[Name, MessageConsumer] = field(default_factory=dict)
     """The open consumers for the bindings, if the queue is temporary."""
     copies: Copies | None = None
-    """Recognises the copies of a message that several bindings cover. ``None`` until it is needed."""
+    """The object that recognises the copies of a message that several bindings cover. ``None`` means that no message
+    needed it yet."""
 
 
 class Queues:
@@ -111,7 +113,7 @@ class Queues:
         """Bind a queue to an exchange. From now on the messages of the exchange wait in the queue.
 
         Raises:
-            ChannelError: this broker has no such binding.
+            ChannelError: this broker cannot make such a binding.
             JMSException: the broker refused the subscription.
         """
         declared = self._declared.setdefault(queue, _Declared())

@@ -26,12 +26,12 @@ __all__ = ["LANES", "Binding", "Delivery", "Feed", "Source"]
 
 log = logging.getLogger("pyjmsack.kombu")
 LANES: Final = 8
-"""The most lanes that one worker has on a busy queue."""
+"""The largest number of lanes that one worker has on a busy queue."""
 Opener = Callable[[int], Awaitable[MessageConsumer]]
 
 
 class Delivery:
-    """A message that was received and has no outcome yet. kombu may have it already.
+    """A message that was received and has no outcome yet. kombu may already have the message.
 
     Args:
         queue: the queue of kombu.
@@ -76,7 +76,7 @@ class Binding:
         return self.exchange, self.routing_key
 
     def matches(self, exchange: str, routing_key: str) -> bool:
-        """Whether the binding covers a message."""
+        """Whether the binding covers a message with this exchange and this routing key."""
         if exchange != self.exchange:
             return False
         if self.kind is ExchangeKind.DIRECT:
@@ -153,7 +153,7 @@ class Feed:
         window: the room for messages.
         sink: gets the messages.
         prefetch: the prefetch of each lane. It is 0, unless the window has no limit or the protocol has no credit.
-        releases: whether a message for which the window has no room goes back to the broker, for another worker.
+        releases: whether a message goes back to the broker, for another worker, if the window has no room for it.
     """
 
     def __init__(

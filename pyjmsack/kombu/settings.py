@@ -47,8 +47,8 @@ class Settings:
     envelope: str
     native_eta: bool
     largest: int
-    """The most bytes of an unpacked body. This is ``jms.maxMessageSize``, which is also the limit of a body that came
-    without compression."""
+    """The largest number of bytes of an unpacked body. This is ``jms.maxMessageSize``, which is also the limit for a
+    body that is not compressed."""
 
 
 def settings_of(client: Any) -> Settings:

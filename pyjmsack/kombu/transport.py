@@ -21,7 +21,8 @@ from pyjmsack.version import VERSION
 __all__ = ["SCHEMES", "Transport"]
 
 _BURST: Final = 50
-"""The most messages that are delivered to kombu before the other callbacks of its event loop have a turn."""
+"""The largest number of messages that are delivered to kombu before the other callbacks of its event loop have a
+turn."""
 
 
 class Transport(base.Transport):

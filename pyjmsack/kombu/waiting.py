@@ -40,7 +40,7 @@ class Answer(Protocol):
 
 
 class Way(Protocol):
-    """Starts the thread of one event loop, and lets other threads wait for it."""
+    """Starts the thread of one event loop, and lets other threads wait for the results of this loop."""
 
     def start(self, run: Run) -> asyncio.AbstractEventLoop:
         """Start a thread, run a new event loop on it, and return the loop."""
@@ -107,7 +107,7 @@ class _Greenlets:
         def main() -> None:
             self._ident = get_original("_thread", "get_ident")()
             try:
-                loop = asyncio.new_event_loop()  # here, because the loop takes the hub of its thread
+                loop = asyncio.new_event_loop()  # made on its own thread, because the loop takes the hub of this thread
             except BaseException as error:  # such as too many open files
                 made.append(error)
                 gate.open()

@@ -9,14 +9,14 @@ from typing import Final, Protocol
 __all__ = ["BUFFER", "Asker", "Window"]
 
 BUFFER: Final = 100
-"""The most messages that wait for kombu if no prefetch count limits them."""
+"""The largest number of messages that wait for kombu if no prefetch count limits them."""
 
 
 class Asker(Protocol):
-    """A consumer that asks the broker for messages."""
+    """A source whose lanes (consumers) ask the broker for messages."""
 
     asked: int
-    """The number of messages that the consumer has asked for and not got."""
+    """The number of messages that the lanes of this source have asked for and have not got yet."""
 
 
 class Window:
@@ -34,14 +34,14 @@ class Window:
         self.held = 0
         """The number of messages that arrived and have no outcome."""
         self.asked = 0
-        """The number of messages that the broker was asked for."""
+        """The number of messages that all lanes have asked for and have not got yet."""
         self.arrived = 0
         """The number of messages that have arrived so far. Only the loop writes it."""
         self.taken = 0
         """The number of messages that kombu has got so far. Only the thread that drains the events writes it."""
         self.blocked = False
-        """Whether a consumer waits for room. The loop sets this before it reads the counts, and the other thread reads
-        this after it changed a count, so that no wait is overlooked."""
+        """Whether a lane waits for room. The loop sets this before it reads the counts, and the other thread reads this
+        after it changed a count. So the other thread overlooks no lane that waits."""
         self._waiting: list[asyncio.Future[None]] = []
 
     def has_room(self, asker: Asker) -> bool:
@@ -77,7 +77,7 @@ class Window:
         self.held += 1
 
     def wake(self) -> None:
-        """Let all consumers that wait for room check again."""
+        """Let all lanes that wait for room check again."""
         waiting, self._waiting = self._waiting, []
         self.blocked = False
         for one in waiting:
