@@ -57,7 +57,7 @@ class LedgerOfDemo:
         if self._audits is None and (missing is not None or self.path is None):
             self.left_out = f"Left out: the audit of this run's ledger on Spark. {missing}"
             return None
-        assert self.path is not None  # the path is None only if pyarrow is missing, which was found above
+        assert self.path is not None  # the path is None only if pyarrow is missing
         click.echo("Auditing the demo's ledger on Spark …", err=True)
         return audit_ledgers((self.path,))
 
