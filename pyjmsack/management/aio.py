@@ -130,7 +130,8 @@ class Manager:
         """Return the queues whose names fit a pattern, sorted by name.
 
         Args:
-            pattern: a pattern as in a shell: ``*`` any text, ``?`` one character, ``[ab]`` one of these. Case matters.
+            pattern: a pattern as in a shell: ``*`` stands for any text, ``?`` for one character, and ``[ab]`` for a or
+                b. Case matters.
         """
         return await self._run(self._verbs.queues(pattern))
 

@@ -114,7 +114,7 @@ class Jolokia:
         timeout: seconds for one request.
 
     Raises:
-        InvalidURLException: not an ``http`` or ``https`` URL.
+        InvalidURLException: ``url`` is not an ``http`` or ``https`` URL.
     """
 
     def __init__(self, url: str, timeout: float) -> None:
@@ -211,7 +211,7 @@ def _split(url: str) -> SplitResult:
     """
     try:
         parts = urlsplit(url)
-        _ = parts.port, parts.hostname  # reading these attributes raises if they are wrong
+        _ = parts.port, parts.hostname  # to read these attributes raises an error if they are wrong
     except ValueError:
         raise InvalidURLException(_EXPECTED) from None
     return parts

@@ -145,7 +145,7 @@ class Request:
     """One request to the broker: to call an operation with arguments, or to tell the values of attributes."""
 
     resource: str
-    """Artemis: ``broker`` or ``queue.NAME``. Classic: the name of a bean, or a pattern of such names."""
+    """On Artemis, ``broker`` or ``queue.NAME``. On Classic, the name of a bean, or a pattern of such names."""
     operation: str | None = None
     arguments: tuple[Any, ...] = ()
     attributes: tuple[str, ...] = ()
@@ -153,4 +153,5 @@ class Request:
 
 T = TypeVar("T")
 Steps = Generator[Request, Any, T]
-"""A generator that both faces run. It yields a request, and the face sends the answer into it, or throws the error."""
+"""A generator that both faces run. The generator yields a request to the broker. The face then sends the answer into
+the generator, or throws the error."""
