@@ -1,4 +1,4 @@
-""":class:`EmbeddedActiveMQ`."""
+"""Defines :class:`EmbeddedActiveMQ`, which runs ActiveMQ Classic for development and tests."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class EmbeddedActiveMQ(EmbeddedBroker):
         version: ``"6.3.1"`` or ``"5.18.3"``.
         amqp_port, stomp_port: the ports on 127.0.0.1. 0 means a free port, which the first start chooses and later
             starts keep.
-        users: passwords by name. The broker refuses every other login. It also refuses logins without a name, unless
-            ``allow_anonymous`` is set. ``None`` lets everybody in. This class keeps the passwords in memory and in a
-            file that only the owner may read, because this broker cannot read hashed passwords.
+        users: the password of each user. The broker refuses every other login. It also refuses logins without a name,
+            unless ``allow_anonymous`` is set. ``None`` lets everybody in. This class keeps the passwords in memory and
+            in a file that only the owner may read, because this broker cannot read hashed passwords.
         allow_anonymous: whether logins without a name are let in, if there are ``users``.
         queues, topics: names of the destinations that the broker makes at its start.
         policies: attributes of a ``policyEntry`` for each name with wildcards, such as ``{"orders.>": {"queuePrefetch":

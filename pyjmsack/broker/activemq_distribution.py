@@ -50,7 +50,7 @@ def ensure_activemq(version: str = DEFAULT_VERSION, *, progress: ProgressFactory
 
 @contextmanager
 def _together(progress: ProgressFactory, name: str, total: int) -> Iterator[ProgressFactory]:
-    """Yield a ``progress`` for single files that adds their bytes to one display for all files."""
+    """Yield a ``progress`` function for single files. It adds the bytes of each file to one display for all files."""
     with progress(name, total) as advance:
         yield lambda *_: nullcontext(advance)
 

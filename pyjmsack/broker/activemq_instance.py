@@ -19,7 +19,7 @@ _MAIN = "org.apache.activemq.console.Main"
 @dataclass(frozen=True)
 class ActiveMQInstance(Instance):
     """A broker of ActiveMQ Classic. ``logins`` contains the passwords in plain text, because this broker cannot read
-    hashed ones.
+    hashed passwords.
     """
 
     scheduler: bool = False
@@ -52,8 +52,8 @@ class ActiveMQInstance(Instance):
         return with_activemq_wishes(with_activemq_tls(text, self.tls), self.wanted)
 
     def _main(self) -> Sequence[str]:
-        # a path, because there is no form of a file: URL that all versions read; no validation, because the file has
-        # ${...} where the schema expects true or false
+        # The file is named by its path, because there is no form of a file: URL that all versions read. The file is not
+        # validated, because it has ${...} where the schema expects true or false.
         return [_MAIN, "start", f"xbean:{quote(str(self.etc / 'activemq.xml'))}?validate=false"]
 
     def _login_files(self) -> Mapping[str, Iterable[str]]:

@@ -1,4 +1,4 @@
-""":class:`EmbeddedArtemis`."""
+"""Defines :class:`EmbeddedArtemis`, which runs ActiveMQ Artemis for development and tests."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class EmbeddedArtemis(EmbeddedBroker):
             the checksum of another version with ``sha512``.
         amqp_port, stomp_port: the ports on 127.0.0.1. 0 means a free port, which the first start chooses and later
             starts keep.
-        users: passwords by name. The broker refuses every other login. It also refuses logins without a name, unless
-            ``allow_anonymous`` is set. ``None`` lets everybody in.
+        users: the password of each user. The broker refuses every other login. It also refuses logins without a name,
+            unless ``allow_anonymous`` is set. ``None`` lets everybody in.
         allow_anonymous: whether logins without a name are let in, if there are ``users``.
         queues, topics: names of the destinations that the broker makes at its start.
         address_settings: for each pattern of addresses its settings, such as ``{"orders.#": {"max-delivery-attempts":

@@ -40,7 +40,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Artefact:
-    """A file in a Maven repository, and the only content it may have."""
+    """A file in a Maven repository, and the only content that this file may have."""
 
     group: str
     name: str
@@ -128,7 +128,7 @@ def check(file: Path, sha512: str) -> None:
         file.unlink()
         raise BrokerError(
             f"{file} was removed: its SHA-512 is {digest.hexdigest()}, expected {sha512}. "
-            "Start again to fetch it anew; if it differs again, the download is being tampered with: do not use it."
+            "Start again to fetch it anew; if it differs again, somebody has changed the file: do not use it."
         )
 
 

@@ -40,7 +40,7 @@ class EmbeddedBroker(ABC):
     Args:
         data_dir: keeps the data and the log. ``None`` means a temporary directory, which ``stop()`` removes.
         version: the version of the broker.
-        ports: the ports for AMQP and STOMP; 0 means a free one.
+        ports: the ports for AMQP and STOMP; 0 means a free port.
         tls: ``True`` to make a certificate, ``"mutual"`` to make one for clients too, or the key store to use.
         configuration: path of a configuration file of the caller. It cannot be given together with ``tls``.
         java: path of a Java executable. ``None`` searches for one.
@@ -122,8 +122,8 @@ class EmbeddedBroker(ABC):
 
     @property
     def trust_path(self) -> Path | None:
-        """The PEM file with the authorities that clients trust. ``None`` means that clients trust those of the system,
-        or there is no TLS.
+        """The PEM file with the authorities that clients trust. ``None`` means that clients trust the authorities of
+        the system, or that there is no TLS.
         """
         return self._keys.trust
 
@@ -163,7 +163,7 @@ class EmbeddedBroker(ABC):
         return self.data_dir / "broker.log"
 
     def start(self: SelfT) -> SelfT:
-        """Start the broker, and return when it serves both protocols. If the broker runs, this does nothing.
+        """Start the broker, and return when it serves both protocols. If the broker runs already, do nothing.
 
         Returns:
             The broker itself.

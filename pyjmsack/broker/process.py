@@ -8,8 +8,8 @@ Guarantees, on Linux and macOS:
   directory. The watchdog is a shell that reads from a pipe. Only Python has the write end of the pipe, which the kernel
   closes when Python ends. ``PR_SET_PDEATHSIG`` is not used, because it acts when the *thread* that started the broker
   ends.
-* A child made by ``os.fork()`` alone has the write end of the pipe too. The broker then runs until Python and the child
-  have ended, and the end of the child alone does not stop the broker.
+* A child made by ``os.fork()`` also has the write end of the pipe, until it starts another program. The broker then
+  runs until Python and the child have ended, and the end of the child alone does not stop the broker.
 * The broker goes on running only if both Python and the watchdog get a SIGKILL.
 """
 

@@ -27,7 +27,7 @@ _JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _log = logging.getLogger("pyjmsack.broker")
 
 Trainer = Callable[[list[str]], None]
-"""Runs a broker with the given JVM flags and ends it in an orderly way."""
+"""A function that runs a broker with the given JVM flags, and ends the broker in an orderly way."""
 
 
 class ClassArchive:

@@ -130,14 +130,14 @@ class Keys:
 
     @property
     def trust(self) -> Path | None:
-        """The file with the authorities that clients trust. ``None`` means that they trust those of the system, or
-        there is no TLS.
+        """The file with the authorities that clients trust. ``None`` means that clients trust the authorities of the
+        system, or that there is no TLS.
         """
         return None if self.store is None else _absolute(self.store.trust)
 
     @property
     def client(self) -> Path | None:
-        """The file with a certificate and a key for clients. ``None`` if there is none."""
+        """The file with a certificate and a key for clients. ``None`` means that there is no such file."""
         return None if self.store is None else _absolute(self.store.client)
 
 

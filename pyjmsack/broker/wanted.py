@@ -50,13 +50,13 @@ class Wanted:
         and not again at the start.
 
         Raises:
-            ValueError: as for this class; or the file is larger than 1 MiB.
+            ValueError: for the reasons that the class names, or because the file is larger than 1 MiB.
             OSError: the file cannot be read.
         """
         text = None
         if configuration is not None:
             if Path(configuration).stat().st_size > _LARGEST:
-                raise ValueError(f"configuration: larger than {_LARGEST} bytes")
+                raise ValueError(f"configuration: the file has more than {_LARGEST} bytes")
             text = Path(configuration).read_bytes()
         return cls(tuple(queues), tuple(topics), {key: dict(one) for key, one in (settings or {}).items()}, text)
 
