@@ -157,7 +157,7 @@ class ContainerBroker:
 
     def _known(self) -> Container:
         if self._container is None:
-            raise BrokerError("The broker does not run.")
+            raise BrokerError("The broker does not run; call start().")
         return self._container
 
     @staticmethod

@@ -8,7 +8,7 @@ __all__ = ["Broker"]
 
 
 class Broker(Protocol):
-    """The type of a broker for annotations, embedded or in a container. A method has taken effect when it returns.
+    """The type of a broker, embedded or in a container, for annotations. A method has taken effect when it returns.
 
     Raises:
         BrokerError: every method raises it if the method cannot do its work.

@@ -143,7 +143,7 @@ class Wire:
             RuntimeError: the wire is closed.
         """
         if seconds < 0:
-            raise ValueError(f"seconds: {seconds} is negative")
+            raise ValueError(f"seconds: {seconds} is negative; expected 0 or more")
 
         def slow_down() -> None:
             self._to_broker.lag = self._from_broker.lag = seconds
@@ -199,7 +199,7 @@ class Wire:
     async def _serve(self, started: Future[int]) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         self._to_broker, self._from_broker = _Direction(), _Direction()
-        try:  # not asyncio's server, because its close() forgets connections that it has just accepted
+        try:  # asyncio's own server is no choice, because its close() forgets connections that it just accepted
             listener = socket.create_server((_HOST, 0))
         except OSError as error:
             started.set_exception(error)
@@ -236,7 +236,7 @@ class Wire:
 
         def ended(_: object) -> None:
             del self._connections[connection]
-            client.close()  # for a task that was cancelled before it began
+            client.close()  # needed for a task that was cancelled before it began
 
         connection.add_done_callback(ended)
 
