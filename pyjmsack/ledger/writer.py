@@ -1,7 +1,7 @@
 """Writes a ledger while a program sends and receives messages.
 
-Each record is a line. The line is in a memory-mapped file before the message goes on. A killed process loses no line,
-because the kernel keeps the mapped pages. A thread of its own turns a full file into a Parquet part.
+Each record is a line. The line is in a memory-mapped file before the program goes on. A killed process loses no line,
+because the kernel keeps the mapped pages. A separate thread turns a full file into a Parquet part.
 """
 
 from __future__ import annotations
@@ -89,9 +89,9 @@ class _Table:
         self._lock = threading.RLock()
         """A reentrant lock, because a signal handler may close the connection while the same thread opens a part."""
         self._append: Callable[[bytes], object] = _no_room
-        """Appends a line to the part in use.
+        """The function that appends a line to the part in use, which is ``mmap.write``.
 
-        This is ``mmap.write``. Several threads may call it without a lock, because it is one step of the interpreter.
+        Several threads may call it without a lock, because the call is one step of the interpreter.
         """
         self._map: mmap.mmap | None = None
         self._path = folder
@@ -133,7 +133,7 @@ class _Table:
             path = self.folder / f"{self._writer}-{self._parts}.raw"
             size = max(_PART_BYTES[self._name], room)
             with path.open("x+b") as file:
-                # reserves the space, because a full disk is an error here, but would crash a write to the mapping
+                # this write reserves the space: a full disk is an error here, but would crash a write to the mapping
                 file.write(bytes(size))
                 file.flush()
                 self._path, self._map = path, mmap.mmap(file.fileno(), size)
