@@ -137,7 +137,7 @@ class Channel(virtual.Channel):
         arguments: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Bind a queue to an exchange.
+        """Bind a queue to an exchange. The queue then gets messages that are sent to the exchange.
 
         Args:
             queue: the name of the queue.
@@ -385,7 +385,7 @@ class Channel(virtual.Channel):
                 self.qos.reject(message.delivery_tag)
 
     def _received(self, delivery: Delivery, *, no_ack: bool) -> Any:
-        """Return the message of kombu. If the message cannot be read, make it a dead letter and return ``None``."""
+        """Return a message in kombu's form. If the message is unreadable, make it a dead letter and return ``None``."""
         connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
         try:
             payload = from_jms(delivery.message)
@@ -485,8 +485,8 @@ def _complete(payload: dict[str, Any], tag: str, delivery: Delivery, *, redelive
 
 
 def _seconds_until(eta: Any) -> float:
-    """Return the seconds until an ETA of Celery. Return 0 for an ETA without a time zone, so that the worker waits for
-    the ETA, and not the broker.
+    """Return the number of seconds until ``eta``, the earliest time at which a task of Celery may run. Return 0 if the
+    time has no time zone, because then the worker waits for this time, and not the broker.
     """
     try:
         when = eta if isinstance(eta, datetime) else datetime.fromisoformat(str(eta).replace("Z", "+00:00"))

@@ -254,7 +254,7 @@ class Connection:
         """Remember an error that ended the connection. Only the loop calls this."""
         if self.error is None and not self.closed:
             self.error = error
-            self._ready.clear()  # the broker delivers them again
+            self._ready.clear()  # the broker delivers these messages again
             self._signal()
 
     def on_connection_failure(self, error: JMSException) -> None:
@@ -366,7 +366,7 @@ class Connection:
         self._end()
 
     def forget(self) -> None:
-        """Close the connection. In a child made by ``fork``, only forget it, because the connection belongs to the
+        """Close the connection. In a child made by ``fork`` close nothing, because the connection belongs to the
         parent.
         """
         if not self._loop.foreign:

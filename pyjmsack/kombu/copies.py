@@ -36,7 +36,7 @@ class Copies:
     Args:
         session: a session of the connection.
         queue: the JMS queue of kombu's queue.
-        durable: whether several processes may consume the queue. The broker has to recognise duplicate ids then.
+        durable: whether several processes may consume the queue. If so, the broker has to recognise duplicate ids.
     """
 
     def __init__(self, session: Session, queue: Queue, *, durable: bool) -> None:

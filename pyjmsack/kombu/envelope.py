@@ -1,6 +1,6 @@
 """Writes a message of kombu into a JMS message, and reads it again.
 
-By default the whole message is one JSON text, as in kombu's other transports, so that any header is safe. With
+By default the whole message is one JSON text, as in kombu's other transports, which can hold any header. With
 ``envelope="jms"`` the body is the JMS body, and properties carry the rest, so that Java can read and write tasks:
 
 ====================================== =====================================================================
@@ -32,7 +32,7 @@ from pyjmsack.kombu.names import queue_name, unescaped
 __all__ = ["DUPLICATE_ID", "MARK", "ROUTING_KEY", "Outgoing", "from_jms", "reply_destination", "to_envelope", "to_jms"]
 
 MARK: Final = "kombu_envelope"
-"""The property of a message whose text is a whole message of kombu."""
+"""The name of the property that marks a JMS message whose text is a whole message of kombu."""
 ROUTING_KEY: Final = "kombu_routing_key"
 """The property with the routing key of a message that went to an exchange."""
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"

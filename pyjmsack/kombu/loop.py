@@ -56,7 +56,7 @@ class LoopThread:
             loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
-            self._ended = True  # before the answers are cancelled, so that a later caller sees it
+            self._ended = True  # set before the answers are cancelled, so that a later caller sees the end
             for answer in [*self._waited_for]:
                 answer.cancel()
 
@@ -74,7 +74,7 @@ class LoopThread:
             self._wake(self._run_posted)
 
     def _run_posted(self) -> None:
-        self._awake = False  # before the calls run, so that a call that is posted later wakes the loop again
+        self._awake = False  # set before the calls run, so that a call that is posted later wakes the loop again
         while self._posted:
             call, arguments = self._posted.popleft()
             try:

@@ -1,4 +1,4 @@
-"""How names of kombu become names of JMS: queues, topics of exchanges, subscriptions.
+"""Translates names of kombu into names of JMS: queues, topics of exchanges, subscriptions.
 
 A name of kombu may contain characters that mean something to a broker or to pyjmsack, such as the wildcards of Artemis
 and Classic, ``::`` (queue of an address on Artemis) and ``?`` (options). Such a character is written as ``~`` and two
@@ -108,14 +108,14 @@ def _tail(kind: ExchangeKind, exchange: str, routing_key: str) -> str:
 
 
 def topic_pattern(exchange: str, pattern: str, *, any_sequence: str) -> str:
-    """Return the name of the topics to subscribe to for a binding to a topic exchange.
+    """Return the topic name, perhaps with wildcards, to which a binding to a topic exchange subscribes.
 
     Args:
         exchange: the name of the exchange.
-        pattern: the routing key of the binding, with the wildcards ``*`` (one word) and ``#`` (any words).
-        any_sequence: the broker's wildcard for any words. On Artemis this is ``#``, which may stand anywhere. On
-            Classic it is ``>``, which may stand only at the end. So on Classic the subscription may also get messages
-            that the binding does not cover, and :class:`Pattern` leaves them out.
+        pattern: the routing key of the binding, with the wildcards ``*`` (one word) and ``#`` (any number of words).
+        any_sequence: the broker's wildcard for any number of words. On Artemis this is ``#``, which may stand anywhere.
+            On Classic this is ``>``, which may stand only at the end. So on Classic the subscription may also get
+            messages that the binding does not cover, and :class:`Pattern` leaves these messages out.
     """
     words = []
     for word in pattern.split("."):

@@ -1,6 +1,6 @@
 """The queues of kombu at a broker of JMS.
 
-A queue of kombu consists of two parts: the JMS queue of its name, to which the default exchange sends, and a
+A queue of kombu consists of two parts: the JMS queue of its name, to which the exchange without a name sends, and a
 subscription for each of its bindings to an exchange. A durable queue has durable subscriptions, which its consumers in
 all processes share. The subscriptions of an exclusive queue, or of a queue that deletes itself, belong to the
 connection that bound the queue. They are open from the binding on, so that messages wait there for a consumer.

@@ -212,7 +212,7 @@ class Feed:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         while self._own:
-            with suppress(JMSException):  # the consumer ended with a lost connection
+            with suppress(JMSException):  # the consumer has ended, because the connection was lost
                 await self._own.pop().close()
 
     async def _run(self, source: Source, consumer: MessageConsumer) -> None:

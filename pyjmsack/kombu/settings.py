@@ -121,10 +121,10 @@ def _options(url: str, given: Mapping[str, object], connect_timeout: float | Non
 
 
 def _context(url: str, given: Any) -> ssl.SSLContext | None:
-    """Return the TLS context that ``broker_use_ssl`` describes. ``None`` if the setting is empty, or is only true.
+    """Return the TLS context that ``broker_use_ssl`` describes. Return ``None`` if the setting is empty or ``True``.
 
-    A mapping has the keys ``ca_certs``, ``certfile``, ``keyfile``, ``cert_reqs`` and ``password``, each also with
-    ``ssl_`` in front.
+    A mapping may have the keys ``ca_certs``, ``certfile``, ``keyfile``, ``cert_reqs`` and ``password``. Each key may
+    have ``ssl_`` in front.
     """
     if not given:
         return None

@@ -65,7 +65,7 @@ class Transport(base.Transport):
         """
         try:
             for channel in [*connection.channels]:
-                with suppress(JMSException):  # the channel ended with a lost connection
+                with suppress(JMSException):  # the channel has ended, because the connection was lost
                     channel.close()
         finally:
             connection.close()
@@ -175,5 +175,5 @@ class Transport(base.Transport):
 
     @property
     def default_connection_params(self) -> dict[str, Any]:
-        """The host and the port that kombu shows if the URL names none."""
+        """The host and the port that kombu shows if the URL names neither."""
         return {"hostname": "localhost", "port": self.default_port}

@@ -1,9 +1,10 @@
 """Lets a program and the thread of an event loop wait for each other, with threads or with gevent.
 
 gevent replaces the threads, sockets and locks of Python. A thread of Python is then a greenlet, and many greenlets
-share one thread of the system. An event loop needs a thread of the system for itself, so this module makes one, and
-gevent makes a second hub for that thread. A greenlet that calls the event loop waits for a watcher of its own hub, so
-that the other greenlets run meanwhile. A watcher is the only part of gevent that another thread of the system may use.
+share one thread of the system, whose hub decides which greenlet runs. An event loop needs a thread of the system for
+itself, so this module makes such a thread, and gevent makes a second hub for it. A greenlet that calls the event loop
+waits for a watcher, an object by which its own hub learns of the result. The other greenlets run meanwhile. A watcher
+is the only part of gevent that another thread of the system may use.
 """
 
 # gevent is not in the extra celery, and is imported only where a program has imported it
