@@ -62,10 +62,10 @@ def audit(
     message is lost or unknown, or if a transaction is torn. The command needs pyjmsack[spark] and a full JDK.
     """
     if login is None and queues:
-        raise click.UsageError("--queue needs --url URL, the broker that has the queue")
+        raise click.UsageError("--queue needs --url, the URL of the broker that has the queue")
     if login is not None and still_queued is not None:
         raise click.UsageError(
-            "give --url, which counts the messages that are still queued, or --still-queued, not both"
+            "give --url, which counts the messages that are still queued, or --still-queued, but not both"
         )
     question = None if login is None else Question(login, jolokia or jolokia_of_environment(login), queues)
     found = audit_ledgers(ledgers, master, suspects, still_queued, question)

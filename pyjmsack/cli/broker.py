@@ -40,7 +40,7 @@ _KINDS: dict[str, Callable[..., Embedded]] = {"artemis": EmbeddedArtemis, "activ
 @click.option("--amqp-port", type=_PORT, help="5672 by default, with TLS 5671; 0 chooses a free one.")
 @click.option("--stomp-port", type=_PORT, help="61613 by default, with TLS 61614; 0 chooses a free one.")
 @click.option("--tls", is_flag=True, help="Speak TLS on both ports, with a certificate that is made for the broker.")
-@click.option("--mutual-tls", is_flag=True, help="Like --tls, and demand certificates of clients; makes one.")
+@click.option("--mutual-tls", is_flag=True, help="Like --tls, and clients need a certificate; one is made.")
 @click.option("--json", "as_json", is_flag=True, help="Print the URLs as one line of JSON.")
 def broker(
     kind: str,

@@ -26,7 +26,7 @@ _CRITICAL, _UNKNOWN = 2, 3
 
 @dataclass
 class _Verdict:
-    """The worst of all findings."""
+    """The state of a queue: the worst of all findings."""
 
     level: int = 0
     reasons: list[str] = field(default_factory=list)
@@ -141,7 +141,7 @@ def queue(
 
 
 def _has_waiting(status: QueueStatus) -> bool:
-    """Return whether messages wait in the queue for a consumer. Only then is there a first message with an age.
+    """Return whether messages wait in the queue for a consumer. If no message waits, there is no age to check.
 
     A message that a consumer holds, and a delayed message, do not wait for a consumer.
     """

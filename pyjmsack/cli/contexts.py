@@ -60,7 +60,10 @@ def read_context(name: str) -> BrokerContext:
         if not isinstance(value, str):
             raise click.UsageError(f"{path}, [{name}]: {key} must be a string in quotes")
     if _has_password(table.get("jolokia", "")):
-        raise click.UsageError(f"{path}, [{name}]: jolokia holds a password; name a variable with jolokia-env instead")
+        raise click.UsageError(
+            f"{path}, [{name}]: the URL in jolokia holds a password; put the URL into a variable, and name the variable"
+            " with jolokia-env"
+        )
     file = table.get("password-file")
     jolokia = table.get("jolokia")
     if variable := table.get("jolokia-env"):

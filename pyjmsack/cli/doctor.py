@@ -40,8 +40,8 @@ _LOOKED_AT = 1000
 def doctor(login: Login, queue: str | None, as_json: bool) -> None:
     """Connect, name the broker, and list the features that it has and does not have over this protocol.
 
-    For a failover URL, each broker is checked, one after the other. Exit code 1 if a connection or the queue fails; the
-    message says what to do.
+    For a failover URL, each broker is checked, one after the other. The exit code is 1 if a connection fails or the
+    queue cannot be read; the error text says what to do.
     """
     urls = members(login.url)
     failures: list[JMSException | Failure] = []

@@ -28,7 +28,7 @@ _NEXT_STEPS: tuple[tuple[type[JMSException], str], ...] = (
 )
 _UNREACHABLE = "start one with `pyjmsack broker`, or point --url (PYJMSACK_URL) at a running one"
 _NO_JOLOKIA = "look at the URL in --jolokia, in PYJMSACK_JOLOKIA, or in the context"
-_LOST = "look at the broker's log; messages that were not confirmed or acknowledged are safe to repeat"
+_LOST = "look at the broker's log, and run the command again; a message that was not confirmed may then come twice"
 _IN_DOUBT = "the transaction may have taken effect: see what the broker has before you run the command again"
 
 

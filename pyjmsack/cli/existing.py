@@ -1,4 +1,4 @@
-"""Asks the broker whether a queue exists before a command looks into it, because looking would create it."""
+"""Asks the broker whether a queue exists before a command looks into the queue, because the look would create it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Checked:
     def warn_if_empty(self, seen: int) -> None:
         """Print that the name may be wrong, if no message was seen and the name could not be checked."""
         if self._reason is not None and not seen:
-            remark(f"Whether the queue {self._queue} exists is not known, because {self._reason}.")
+            remark(f"It is not known whether the queue {self._queue} exists, because {self._reason}.")
 
 
 def check_queue(connection: Connection, login: Login, jolokia: str | None, queue: str) -> Checked:

@@ -115,7 +115,7 @@ class LeftOut:
         for the first such message.
         """
         if not self.count:
-            remark(f"{message.message_id} is left out: {error}")
+            remark(f"The message {message.message_id} is left out: {error}")
         self.count += 1
 
     def check(self, done: str) -> None:
@@ -207,12 +207,12 @@ def _look(
 def write_all(
     messages: Iterable[Message], output: Output, left: LeftOut, stops: Callable[[int], bool] = lambda count: False
 ) -> int:
-    """Write messages that a browser shows, and return how many.
+    """Write messages that a browser shows, and return how many were written.
 
     Args:
         messages: the messages.
         output: takes the messages.
-        left: counts those that the output cannot keep.
+        left: counts the messages that the output cannot keep.
         stops: called with the number so far; returns whether to stop.
     """
     written = 0

@@ -31,8 +31,8 @@ _BOTH: Final = 2
 class _InTurn:
     """Computes the health for one probe at a time.
 
-    A check of the service may not return for a long time. Each probe comes in a thread, and without this limit each
-    probe would leave one more thread in the check.
+    A check of the service may take a long time. Each probe has a thread of its own, and without this limit each new
+    probe would add one more thread that waits for the check.
     """
 
     def __init__(self, health: Callable[[], dict[str, Any]]) -> None:
@@ -95,7 +95,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers 200 or 503, with the state as JSON."""
+    """Answers a probe with the HTTP status 200 or 503, and with the state as JSON."""
 
     timeout = _PATIENCE
 

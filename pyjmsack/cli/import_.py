@@ -77,7 +77,7 @@ class _Progress:
         return made
 
     def _read(self, path: Path, queue: str) -> None:
-        """Take over the record of an import that was begun."""
+        """Read the record of an import that an earlier run began."""
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
             self.queue, self.token, self.lines = known["queue"], known["token"], int(known["lines"])
@@ -124,7 +124,7 @@ class _Progress:
                 held = os.dup(file.fileno())
             self._put(fresh, held)
         except OSError as error:
-            raise Failure(f"cannot write down how far the import came: {error}") from error
+            raise Failure(f"cannot save how far the import came: {error}") from error
 
     def _put(self, fresh: Path, held: int) -> None:
         """Give the new file its name. The file is locked already, because the file of this name must be locked at every
@@ -154,7 +154,7 @@ class _Progress:
 
 
 def _held(path: Path) -> int:
-    """Open and lock the file of an import that was begun, and return the descriptor.
+    """Open and lock the file of an import that an earlier run began, and return the descriptor.
 
     Raises:
         Failure: another import uses the file, or the file cannot be opened.
@@ -192,8 +192,8 @@ def _lock(descriptor: int) -> None:
 
 def _used(path: Path) -> Failure:
     return Failure(
-        f"another import uses {path} now, and two would send the lines twice: wait for its end, or give another"
-        " --resume FILE"
+        f"another import uses {path} now, and two imports would send the lines twice: wait for the end of the other"
+        " import, or give another --resume FILE"
     )
 
 
@@ -233,8 +233,8 @@ def import_(
     pyjmsack import orders orders.jsonl --resume orders.progress
     zcat orders.jsonl.gz | pyjmsack import orders
 
-    With --resume a killed import can be started again and loses no line. Artemis recognises the lines that it has, so
-    that no line comes twice. ActiveMQ Classic does not, so that up to N lines of --transaction may come twice.
+    With --resume a killed import can be started again and loses no line. Artemis recognises the lines that it has, and
+    no line comes twice. ActiveMQ Classic does not recognise them, and up to N lines of --transaction N may come twice.
     Messages that expired since the export are left out and counted. Messages that this protocol cannot carry are left
     out and counted too, and the exit code is then 1.
     """
@@ -298,7 +298,7 @@ class _Import:
                 if options is None:
                     self.expired += 1
                     continue
-                # without its old duplicate id, because the broker knows the id and would drop the message
+                # the message loses its old duplicate id, because the broker knows the id and would drop the message
                 item.message.properties.pop(DUPLICATE_ID, None)
                 # the digest is part of the id, because somebody may have changed the line between two runs
                 if recognised:

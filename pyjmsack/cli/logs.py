@@ -14,7 +14,7 @@ __all__ = ["debugging", "narrate_broker", "quiet_about", "show_logs"]
 
 
 class _StderrHandler(logging.Handler):
-    """Writes through click, which looks up standard error for each line."""
+    """Writes each line through click, because click finds the standard error that is in use at this moment."""
 
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(visible(self.format(record)), err=True)

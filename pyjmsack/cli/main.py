@@ -47,9 +47,7 @@ class _Commands(click.Group):
         except click.UsageError as error:
             # the unexpected argument may hold a password
             if "unexpected extra argument" in error.message and "://" in error.message:
-                raise click.UsageError(
-                    "The URL of a broker goes behind --url, or into PYJMSACK_URL.", error.ctx
-                ) from None
+                raise click.UsageError("Give the URL of a broker with --url, or in PYJMSACK_URL.", error.ctx) from None
             raise
         except JMSException as error:
             if debugging(ctx):

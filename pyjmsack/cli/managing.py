@@ -62,9 +62,9 @@ def pause_between_looks(text: str) -> float:
 
 
 def jolokia_option(command: Command) -> Command:
-    """Add ``--jolokia`` as the argument ``jolokia``. Without the option the Jolokia of the context counts, and without
-    such a Jolokia the environment variable counts. The context does not count if ``--url`` names another broker, and
-    the variable counts only if the URL of the broker comes from the environment too.
+    """Add ``--jolokia`` as the argument ``jolokia``. Without the option, the URL of Jolokia is that of the context. If
+    the context has none, the URL is that of the environment variable. The context is not used if ``--url`` names
+    another broker. The variable is used only if the URL of the broker comes from the environment too.
 
     This decorator stands below ``connection_options``.
     """

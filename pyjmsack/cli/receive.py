@@ -83,7 +83,7 @@ def receive(
     before it is written.
     """
     if (format_name == "file") != (output_dir is not None):
-        raise click.UsageError("--format file and --output-dir belong together")
+        raise click.UsageError("--format file needs --output-dir, and --output-dir needs --format file")
     if follow and timeout is not None:
         raise click.UsageError("--follow waits for ever, --timeout does not; give one of them")
     idle = None if follow or topic or (count is not None and timeout is None) else timeout or 0

@@ -72,7 +72,7 @@ class ReceiveJob:
         while not self._stop.requested:
             left = SLICE if deadline is None else min(SLICE, deadline - time.monotonic())
             if left <= 0:
-                # asks the broker; a receive with a time limit looks into the inbox only
+                # this call asks the broker; a receive with a time limit looks into the inbox only
                 return consumer.receive_nowait()
             message = consumer.receive(left)
             if message is not None:

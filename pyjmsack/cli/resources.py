@@ -32,7 +32,7 @@ def resident_bytes() -> int:
     """Return the resident memory of this process in bytes, from ``/proc`` or, on systems without it, from ``ps``."""
     if _STATM.exists():
         return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    answer = subprocess.run(  # noqa: S603 - constant but for our own process id
+    answer = subprocess.run(  # noqa: S603 - only the process id of this process varies
         ["/bin/ps", "-o", "rss=", "-p", str(os.getpid())], capture_output=True, text=True, check=True
     )
     return int(answer.stdout) * 1024

@@ -34,7 +34,7 @@ _PARENT: Final = "PYJMSACK_RUN_PARENT"
 """The environment variable that marks a worker process. The standard input of such a process ends when its parent has
 ended."""
 _LOOK: Final = 0.2
-"""Seconds between two looks at the processes."""
+"""The number of seconds between two checks whether the processes still run."""
 
 
 def _app_of(reference: str) -> App | aio.App:
@@ -72,17 +72,19 @@ def _app_of(reference: str) -> App | aio.App:
 def run(app: str, workers: int, health_port: int | None, health_host: str) -> None:
     """Run the listeners of an app until SIGTERM or Ctrl-C.
 
-    `pyjmsack run service:app` imports service.py from the current directory and runs its `app`, of `pyjmsack` or of
-    `pyjmsack.aio`.
+    `pyjmsack run service:app` imports service.py from the current directory and runs its `app`, which is a
+    `pyjmsack.App` or a `pyjmsack.aio.App`.
 
-    At SIGTERM or Ctrl-C each listener finishes its message, and each scheduled function its run. A second Ctrl-C ends
-    the process at once. A process of --workers that dies is started again.
+    At SIGTERM or Ctrl-C each listener finishes its message, and each scheduled function finishes its run. A second
+    Ctrl-C ends the process at once. A process of --workers that dies is started again.
 
     Exit code 0: all listeners and scheduled functions finished in time. 1: some did not finish, and the messages of
     such listeners went back to the broker.
     """
     if health_port is not None and health_port + workers - 1 > 65535:
-        raise click.UsageError(f"--health-port {health_port}: {workers} processes need ports beyond 65535")
+        raise click.UsageError(
+            f"--health-port {health_port}: {workers} processes need ports beyond 65535; give a smaller port"
+        )
     if workers > 1:
         found = _app_of(app)  # a mistake is reported once, before any process starts
         raise SystemExit(_supervise(app, workers, health_port, health_host, found.stop_timeout + _MARGIN))

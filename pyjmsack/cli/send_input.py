@@ -93,7 +93,7 @@ class Item:
     message: Message
     options: dict[str, Any] = field(default_factory=dict)
     expiration: datetime | None = None
-    """When the message of the line expires. ``import`` uses this time; ``send`` does not."""
+    """The moment at which the message of the line expires. ``import`` uses this moment; ``send`` does not."""
     digest: str = ""
     """The digest of the JSON line. Two different lines have different digests."""
 
@@ -123,7 +123,7 @@ def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: 
 
 Make = Callable[[str, bytes, bool], Item]
 SetAll = Callable[[Message, Mapping[str, Any], Mapping[str, str]], None]
-"""Sets the properties of a message."""
+"""A function that sets the properties of a message: their values by name, and their types by name."""
 
 
 def _checked(make: Make, place: str, data: bytes, as_bytes: bool) -> Item:
@@ -131,7 +131,7 @@ def _checked(make: Make, place: str, data: bytes, as_bytes: bool) -> Item:
         return make(place, data, as_bytes)
     except UnicodeDecodeError as error:
         raise InputError(
-            f"{place}: not UTF-8 ({error.reason} at byte {error.start}); --bytes sends it as it is"
+            f"{place}: not UTF-8 ({error.reason} at byte {error.start}); --bytes sends any bytes"
         ) from error
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, JMSException) as error:
         raise InputError(f"{place}: {error}") from error

@@ -128,10 +128,11 @@ def _listed(manager: Manager, pattern: str, *, may_be_missing: bool) -> list[_Ro
 
 
 def _counted(login: Login, name: str) -> list[_Row]:
-    """Count by browsing, because this broker offers no other way. All other numbers are unknown.
+    """Count the messages of a queue by browsing, because this broker offers no other way. The other numbers of the
+    queue stay unknown.
 
     Raises:
-        Failure: the name is a pattern, because nobody but the manager knows the names.
+        Failure: the name is a pattern, and only a manager of the broker could list the queues whose names fit.
     """
     if _is_pattern(name):
         raise Failure(
@@ -172,8 +173,8 @@ def _show_prometheus(found: list[_Row]) -> None:
 
 
 def _label(text: str) -> str:
-    """Return the value of a label. Two queues never have the same value, because Prometheus would then refuse all
-    numbers.
+    """Return a queue's name as the value of a label. Two queues must not have the same value, because Prometheus would
+    then refuse all numbers.
     """
     escaped = text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     return visible(escaped) if sys.stdout.isatty() else escaped

@@ -81,7 +81,7 @@ def _shown(character: str) -> str:
 
 @contextmanager
 def counting(what: str, total: int | None = None) -> Iterator[Counter]:
-    """Show a running count on standard error if that is a terminal."""
+    """Show a running count on standard error, if standard error is a terminal."""
     if not sys.stderr.isatty():
         yield _show_nothing
         return

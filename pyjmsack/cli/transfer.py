@@ -72,7 +72,7 @@ def check_apart(connection: Connection, source: str, target: str) -> None:
 
     Args:
         connection: an open connection, which says what kind of broker this is.
-        source, target: the names. They may have options.
+        source, target: the names of the queues, perhaps with options.
 
     Raises:
         Failure: the names mean the same queue, or the source is a pattern of ActiveMQ Classic that covers the target.
@@ -113,7 +113,7 @@ def check_left(left: int, done: str) -> None:
     if left > _MOST_LEFT:
         raise Failure(
             f"{done}. The rest was not looked at, because more than {_MOST_LEFT:,} messages were received that stay"
-            f" in the queue, and one session holds no more. Use --selector, so that the broker leaves them out"
+            f" in the queue, and one session holds no more. Use --selector, and the broker leaves out the others"
         )
 
 
@@ -124,7 +124,7 @@ class Transfer:
 
     source: str
     target: Target
-    """Returns where a message goes; ``None`` leaves the message in the queue."""
+    """A function that returns the queue to which a message goes, or ``None`` to leave the message in the source."""
     selector: str | None = None
     choosy: bool = False
     """Whether ``target`` may return ``None``."""
@@ -135,7 +135,7 @@ class Transfer:
     unsendable: int = 0
     """The number of messages that stay in the source because they cannot be sent."""
     only_target: str | None = None
-    """The name of the target if all messages have the same one, which must not be the source."""
+    """The name of the target if all messages go to the same queue. This queue must not be the source."""
     each_its_own: bool = False
     """Whether each message has a target of its own. Then a broker that refuses one message may take the others."""
     returning: int = field(default=0, init=False)

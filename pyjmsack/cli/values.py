@@ -69,7 +69,7 @@ def typed_value(kind: str, value: object) -> Value:
     """Return a value as the JMS type ``kind``.
 
     Raises:
-        ValueError: no such type, or the value does not fit it.
+        ValueError: the type is unknown, or the value does not fit the type.
     """
     convert = _TYPES.get(_ALIASES.get(kind, kind))
     if convert is None:
@@ -78,7 +78,7 @@ def typed_value(kind: str, value: object) -> Value:
 
 
 def wire_types(properties: Mapping[str, object]) -> dict[str, str]:
-    """Return the types that JSON would lose: for example, JSON writes a long like an int, and a float like a double."""
+    """Return the types that JSON would lose. For example, JSON writes a long like an int, and a float like a double."""
     return {name: _SPECIAL[type(value)] for name, value in properties.items() if _needs_type(value)}
 
 
@@ -88,7 +88,9 @@ def _needs_type(value: object) -> bool:
 
 
 def text_of(message: Message, name: str) -> str | None:
-    """Return a property as text for people, also a value that JMS cannot read as text. ``None`` if it is missing."""
+    """Return any property as text for people, even if JMS cannot read its value as text. Return ``None`` if the
+    property is missing.
+    """
     try:
         return message.get_string_property(name)
     except MessageFormatException:

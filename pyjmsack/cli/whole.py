@@ -14,7 +14,7 @@ _CLASSIC_SHOWS = 400
 
 
 class Whole:
-    """Checks that a look into a queue can have shown every message. Make it before the look.
+    """Checks that a look into a queue can have shown every message. Make this object before the look.
 
     ActiveMQ Classic applies the selector of a browser to the first messages of the queue only. A browser that shows few
     messages, or none, then says nothing about the rest. So the messages of the queue are counted without the selector.

@@ -102,7 +102,7 @@ def test_a_user_who_may_not_manage_is_told_that_the_name_was_not_checked(guarded
     login = ["--user", "alice"]
     result = guarded.run("browse", queue_name, *login, PYJMSACK_PASSWORD="wonderland")
     assert result.exit_code == 0, result.output
-    assert f"Whether the queue {queue_name} exists is not known, because" in result.stderr
+    assert f"It is not known whether the queue {queue_name} exists, because" in result.stderr
     guarded.run("send", queue_name, *login, stdin="one\n", PYJMSACK_PASSWORD="wonderland")
     result = guarded.run("browse", queue_name, *login, PYJMSACK_PASSWORD="wonderland")
     assert "1 message\n" in result.stdout

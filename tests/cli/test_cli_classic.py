@@ -190,7 +190,7 @@ def test_a_name_that_nobody_could_check_is_said_when_the_queue_is_empty(
 ) -> None:
     """A misspelt queue is created and empty, which looks as if there were nothing to do."""
     words = ("copy", queue_name, f"{queue_name}.2") if command[0] == "copy" else (*command, queue_name)
-    assert f"Whether the queue {queue_name} exists is not known" in plain.run(*words).stderr
+    assert f"It is not known whether the queue {queue_name} exists" in plain.run(*words).stderr
 
 
 def test_a_move_says_that_nobody_checked_the_names(plain: Cli, queue_name: str) -> None:

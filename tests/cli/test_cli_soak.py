@@ -151,7 +151,7 @@ def test_a_message_that_comes_twice_is_found(brokers: Callable[[str], Any], monk
         (["--url", "amqp://localhost:5672"], "expected failover:(amqp://HOST:PORT"),
         (["--url", "failover:(amqp://localhost)"], "the soak needs the port of each broker"),
         (["--url", "failover:(amqp://a:1)", "--protocol", "stomp"], "--protocol is for the embedded broker"),
-        (["--kill-command", "true"], "give its --url"),
+        (["--kill-command", "true"], "give its URL with --url"),
         (["--url", "failover:(amqp://a:1)", "--restart-command", "true"], "--restart-command needs --kill-command"),
         (["--minutes", "0"], "0"),
     ],

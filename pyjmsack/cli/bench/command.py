@@ -105,7 +105,7 @@ def _plan_options(command: Command) -> Command:
 @yes_option
 @json_option
 def send(login: Login, jolokia: str | None, plan: Plan, queue: str | None, yes: bool, as_json: bool) -> None:
-    """Measure sends: the time of each from the send to the broker's confirmation.
+    """Measure how long sends take: the time from each send to the broker's confirmation.
 
     \b
     pyjmsack bench send
@@ -136,8 +136,8 @@ def _stored(plan: Plan) -> int:
     most = _STORED // (plan.size + _OVERHEAD)
     if plan.count is not None and plan.count > most:
         raise click.UsageError(
-            f"{plan.count:,} messages of {plan.size:,} bytes need more than 1 GiB in the broker; --count {most} fits."
-            " `bench roundtrip` keeps the queue short"
+            f"{plan.count:,} messages of {plan.size:,} bytes need more than 1 GiB in the broker; give --count {most}"
+            " or less, or use `bench roundtrip`, which keeps the queue short"
         )
     return plan.count or (most if plan.seconds else min(_COUNT, most))
 
@@ -206,8 +206,8 @@ def roundtrip(login: Login, jolokia: str | None, plan: Plan, as_json: bool) -> N
     pyjmsack bench roundtrip --rate 100 --seconds 60 --clients 2
     pyjmsack bench roundtrip --size 1000000 --count 100 --json
 
-    With --rate the time of a message begins at the moment when the message was due, so that a pause of the broker makes
-    the times of all delayed messages longer.
+    With --rate the time of a message begins when the message is due, even if the client sends the message later. So the
+    times show how long a pause of the broker delayed each message.
     """
     count = plan.count or (None if plan.seconds else _ROUNDTRIPS)
     name = own_name()
@@ -227,7 +227,9 @@ def roundtrip(login: Login, jolokia: str | None, plan: Plan, as_json: bool) -> N
 def _with_own(
     names: list[str], login: Login, jolokia: str | None, work: Callable[[], Result]
 ) -> tuple[Result, list[str]]:
-    """Call ``work``, and remove the queues of the run. Return the result, and the queues that may have messages."""
+    """Call ``work``, and remove the queues of the run. Return the result, and the queues that may still have
+    messages.
+    """
     if names:
         remark(f"Queue of this run: {names[0] if len(names) == 1 else f'{names[0]} to {names[-1]}'}.")
     result = work()

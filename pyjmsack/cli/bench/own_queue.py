@@ -35,7 +35,7 @@ def remove_queues(login: Login, jolokia: str | None, names: list[str]) -> list[s
     except (ManagementDeniedError, UnsupportedFeatureException) as error:
         _empty(login, left, error)
     except JMSException as error:
-        remark(f"The queues {', '.join(left)} stay, with messages: {explain(error)}. Remove them: pyjmsack purge NAME.")
+        remark(f"The queues {', '.join(left)} stay: {explain(error)}. Empty each of them: pyjmsack purge NAME.")
     return left
 
 
@@ -59,6 +59,6 @@ def _empty(login: Login, left: list[str], reason: JMSException) -> None:
                         pass
                 left.pop()
     except JMSException as error:
-        remark(f"The queues {', '.join(left)} stay, with messages: {explain(error)}. Remove them: pyjmsack purge NAME.")
+        remark(f"The queues {', '.join(left)} stay: {explain(error)}. Empty each of them: pyjmsack purge NAME.")
         return
     remark(f"Emptied {', '.join(empty)}. The broker may keep each empty queue, because {reason}.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 __all__ = ["Plan", "Turns"]
 
 _LOOK = 0.2
-"""Seconds between two looks at the clock while all turns are taken."""
+"""The number of seconds between two checks of the clock, while a client waits for a free turn."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Plan:
 
     clients: int
     size: int
-    """Bytes of a body."""
+    """The number of bytes of each body."""
     count: int | None
     seconds: float | None
     rate: float | None
@@ -49,7 +49,7 @@ class Turns:
         self._began = time.monotonic()
 
     def end(self) -> None:
-        """Give no more turns, and wake the callers that wait for one."""
+        """Give no more turns, and wake the callers that wait for a turn."""
         self._ended.set()
 
     @property

@@ -34,7 +34,7 @@ class Job:
     sent: int = 0
     confirmed: int = 0
     abandoned: bool = False
-    """Whether both ends shall give up."""
+    """Whether the sending and the receiving end shall give up."""
     holding: bool = False
     """Whether the sending end waits for the last kill."""
     started: float = field(default_factory=time.monotonic)
@@ -73,8 +73,8 @@ class Job:
     def portions(self) -> tuple[Sequence[Line], Sequence[Line]]:
         """The lines to send first, and the lines to send after the last kill of the broker.
 
-        A killed broker may have lost acknowledgements for lines of the first part. It delivers these lines again,
-        before it delivers the second part.
+        A killed broker may have lost acknowledgements for lines of the first part. The broker delivers these lines
+        again before it delivers the second part.
         """
         lines = self.source.lines
         first = len(lines) * 9 // 10 if self.kills.left else len(lines)
@@ -110,7 +110,7 @@ class Result:
 
     @property
     def rate(self) -> float:
-        """Lines per second, from the first send to the last acknowledgement."""
+        """The number of lines per second, from the first send to the last acknowledgement."""
         return self.received / self.seconds if self.received and self.seconds > 0 else 0.0
 
     @classmethod

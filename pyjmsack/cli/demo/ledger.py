@@ -81,7 +81,7 @@ class Ledger:
 
     @property
     def received(self) -> int:
-        """The number of different lines so far."""
+        """The number of different lines that have arrived so far."""
         return len(self._lines)
 
     @property
@@ -91,9 +91,9 @@ class Ledger:
 
     @property
     def complete(self) -> bool:
-        """Whether every line has arrived, and has arrived again if it had to."""
+        """Whether every line has arrived, and every line that must arrive again has arrived again."""
         return len(self._lines) >= len(self._source.lines) and not self._owed
 
     def differing(self) -> list[str]:
-        """Return the files that differ from the sent files."""
+        """Return the names of the files whose received lines differ from the sent lines."""
         return self._source.differing((file, line, data) for (file, line), data in self._lines.items())

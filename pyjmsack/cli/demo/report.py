@@ -41,7 +41,7 @@ def watching(runs: Sequence[Run], source: Source, broker: str) -> Iterator[None]
 
 
 def as_table(runs: Sequence[Run], source: Source, broker: str) -> Table:
-    """Return the present table. It fits on a terminal of 80 columns."""
+    """Return the table as it is now. The table fits on a terminal of 80 columns."""
     title = f"{len(source.lines):,} lines of {len(source.names):,} files through {broker}"
     table = Table(
         title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True, title_justify="left", show_edge=False
@@ -72,7 +72,7 @@ def _style(run: Run) -> str | None:
 
 
 def verdict(results: Sequence[Result], source: Source) -> list[Text]:
-    """Return the sentence about the result: the proof in the table, or the rows that failed."""
+    """Return the text about the result: that nothing was lost, or which rows failed."""
     failed = [result for result in results if not result.ok]
     if failed:
         return [

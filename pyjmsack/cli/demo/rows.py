@@ -44,7 +44,7 @@ class Row:
         return self.title if self.face == "blocking" else f"{self.title}, {self.face}"
 
     def job(self, login: Login, source: Source, patience: float, kills: Kills) -> Job:
-        """Return the common state of the two ends of this row, with a queue of its own."""
+        """Return the state that the sending and the receiving end of this row share. The job has a queue of its own."""
         if self.kills:
             login = replace(login, url=f"failover:({login.url})?{_IMPATIENT}")
         queue = f"pyjmsack.demo.{self.mode.value}.{uuid.uuid4()}"

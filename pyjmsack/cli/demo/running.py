@@ -43,7 +43,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Wave:
-    """Runs that do not disturb each other: all runs of a wave suffer the same kills, or none."""
+    """Runs that may work at the same time, because the same kills hit all of them, or because there is no kill."""
 
     runs: tuple[Run, ...]
     kills: Kills
@@ -91,6 +91,6 @@ def run_wave(wave: Wave, broker: EmbeddedArtemis | None) -> None:
 
 
 def _abandon(jobs: Sequence[Job]) -> None:
-    """Make the ends of all jobs give up. This does nothing to a job that is done."""
+    """Make the ends of all jobs give up. A job that is done is not changed."""
     for job in jobs:
         job.abandoned = True

@@ -63,7 +63,7 @@ class Source:
         return cls(tuple(names), tuple(digests), tuple(lines))
 
     def differing(self, received: Iterable[tuple[int, int, bytes]]) -> list[str]:
-        """Return the names of the files that did not arrive unchanged. A digest of the received lines shows this."""
+        """Return the names of the files whose received lines differ from the sent lines, by a check of digests."""
         hashes = [hashlib.sha256() for _ in self.names]
         for file, _, data in sorted(received):
             hashes[file].update(data)

@@ -54,7 +54,7 @@ def dlq() -> None:
 
 
 class _Looking:
-    """The dead letters that a browser shows. If these may not be all, the command fails after it has printed them.
+    """The dead letters that a browser shows. If the queue may have more, the command fails after it has printed these.
 
     Args:
         letters: the dead letters, which may end with a :class:`Failure`.
@@ -260,7 +260,7 @@ def _each_to(
     with opened_letters(login, wanted) as letters:
         queue, choice = letters.queue, letters.choice
         if target.name == queue:
-            raise click.UsageError(f"TARGET is the dead-letter queue {queue} itself")
+            raise click.UsageError(f"TARGET is the dead-letter queue {queue} itself; expected another queue")
         if not (create and dry_run):
             check_target(letters.connection, login, wanted.jolokia, target.name, create=create)
         if dry_run:

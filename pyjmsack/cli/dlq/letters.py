@@ -27,7 +27,7 @@ def origin_of(message: Message, queue: str) -> str | None:
     """Return the queue that a message of the dead-letter queue ``queue`` came from, or ``None`` if nothing says so.
 
     Artemis adds a property with the name of the queue. ActiveMQ Classic keeps the destination that the sender named.
-    Over STOMP this broker writes the destination into a header of its own.
+    Over STOMP, ActiveMQ Classic writes this destination into a header of its own.
     """
     noted = _note(message, _ORIGIN)
     if noted:

@@ -28,7 +28,7 @@ _GUARD = "failover.duplicateGuardSize"
 _GUARD_SIZE = 10_000
 """The number of processed messages that the guard of a session remembers.
 
-It is more than a flow has on its way. The library's default would take 10 MB for each session.
+A flow never has so many messages on their way. The library's default number would take 10 MB for each session.
 """
 
 
@@ -77,14 +77,14 @@ def soak(
     """Kill a broker again and again under load, and prove that nothing is lost, doubled or torn.
 
     Numbered messages flow through queues of their own: confirmed sends, consumers in AUTO and INDIVIDUAL mode, and a
-    transacted relay from queue to queue, over both faces. Without --url an embedded Artemis is killed (SIGKILL) and
-    restarted on its journal. With --url the soak runs --kill-command, or cuts all connections if there is no such
-    command. There are at least two kills.
+    transacted relay from queue to queue, with blocking and with asyncio code. Without --url an embedded Artemis is
+    killed (SIGKILL) and restarted on its journal. With --url the soak runs --kill-command, or cuts all connections if
+    there is no such command. There are at least two kills.
 
     The exit code is 1 if something was lost, doubled or torn, or if threads, file descriptors or memory grew.
     """
     if url is None and (kill_command or user):
-        raise click.UsageError("--kill-command and --user are for your own broker; give its --url")
+        raise click.UsageError("--kill-command and --user are for your own broker; give its URL with --url")
     if url is not None and protocol is not None:
         raise click.UsageError("--protocol is for the embedded broker; for your own broker write the scheme in --url")
     if restart_command and not kill_command:

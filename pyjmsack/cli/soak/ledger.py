@@ -45,8 +45,8 @@ class Numbers:
 class Ledger:
     """The record of one flow.
 
-    The text of a message is its number. Behind a relay the text also has the transaction, the place in the transaction,
-    and the number of messages of the transaction."""
+    The text of a message is its number. Behind a relay, the text also has three more numbers: that of the transaction,
+    that of the place in the transaction, and how many messages the transaction has."""
 
     def __init__(self) -> None:
         self.confirmed = Numbers()
@@ -61,9 +61,9 @@ class Ledger:
         self._parts: dict[int, set[int]] = {}
         """For each transaction with missing messages: the places of the messages that arrived."""
         self._whole: deque[int] = deque(maxlen=_REMEMBERED)
-        """The transactions that were complete last.
+        """The transactions that became complete most recently.
 
-        If a message of one of them arrives again, it does not start an incomplete transaction.
+        If a message of one of them arrives again, the transaction does not count as incomplete.
         """
 
     def confirm(self, number: int) -> None:

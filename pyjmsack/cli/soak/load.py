@@ -15,7 +15,8 @@ from pyjmsack.cli.soak.ledger import Ledger
 __all__ = ["Call", "Load", "StuckError", "awaited", "in_threads"]
 
 Call = Callable[..., Awaitable[Any]]
-"""Calls a method that is a coroutine function in ``pyjmsack.aio`` and blocks in ``pyjmsack``."""
+"""A function that calls a method of either face. The method is a coroutine function in ``pyjmsack.aio``, and blocks in
+``pyjmsack``."""
 
 BATCH = 50
 WINDOW = 2000
@@ -113,11 +114,12 @@ class Load:
 
     @property
     def stats(self) -> Any:
-        """The counters of the consumer, such as delivered and acknowledged; ``None`` before there is a consumer."""
+        """The counters of the consumer, such as delivered and acknowledged. ``None`` means that there is no consumer
+        yet."""
         return self._consumer.stats if self._consumer else None
 
     async def reaches(self, received: int) -> None:
-        """Wait for this number of arrivals.
+        """Wait until this number of messages has arrived.
 
         Raises:
             StuckError: no message arrived for ``patience`` seconds.

@@ -73,7 +73,7 @@ class Report:
     interruptions: int
     flows: Sequence[Flow]
     samples: Sequence[Resources]
-    """Samples before each kill except the first, and at the end."""
+    """The resources of the process before each kill except the first, and at the end."""
     before: Resources
     after: Resources
     stuck: Sequence[str]

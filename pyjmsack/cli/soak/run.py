@@ -176,7 +176,7 @@ class Soak:
         """Cause the fault, such as a killed broker, and wait until each flow receives again. Return whether each flow
         received again in time.
         """
-        # no sample before the first loss, because this loss starts threads for the listeners that stay
+        # no sample before the first loss, because this loss starts threads for listeners, and these threads stay
         if self._outages:
             self._samples.append(Resources.now())
         began = time.monotonic()
