@@ -209,7 +209,7 @@ class Artemis:
 
 
 def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
-    """Ask for all pages of a list.
+    """Ask for all pages of a list, and return the rows of all pages.
 
     Raises:
         JMSException: there are more rows than the limit.

@@ -57,7 +57,7 @@ class _Until(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read some bytes.
+        """Read some bytes into ``buffer``, and return their number.
 
         Raises:
             TimeoutError: the time is over.
@@ -204,7 +204,7 @@ class Jolokia:
 
 
 def _split(url: str) -> SplitResult:
-    """Split a URL.
+    """Split a URL into its parts, after a check of its form.
 
     Raises:
         InvalidURLException: the URL has a wrong form. The text does not show the URL, because it may hold a password.
