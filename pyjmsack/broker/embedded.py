@@ -159,7 +159,7 @@ class EmbeddedBroker(ABC):
 
     @property
     def log_path(self) -> Path:
-        """The broker's log. Every start appends to it."""
+        """The path of the broker's log. Every start appends to this file."""
         return self.data_dir / "broker.log"
 
     def start(self: SelfT) -> SelfT:

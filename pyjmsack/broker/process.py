@@ -117,7 +117,7 @@ class BrokerProcess:
         )
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal.
+        """Send a signal to the process of the broker.
 
         Raises:
             BrokerError: the broker does not run.

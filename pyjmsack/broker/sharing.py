@@ -31,7 +31,7 @@ Trainer = Callable[[list[str]], None]
 
 
 class ClassArchive:
-    """The archive of one JVM and one distribution."""
+    """The class archive for one JVM and the libraries of one broker version."""
 
     def __init__(self, java: Java, distribution: Distribution) -> None:
         self._java = java

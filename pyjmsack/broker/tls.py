@@ -115,7 +115,7 @@ class Keys:
             raise BrokerError(f"The keys for TLS cannot be written: {error}. Give another data_dir.") from error
 
     def url(self, scheme: str, secure: str, port: int) -> str:
-        """Return the URL of a port.
+        """Return the URL of a port of the broker, with the files that a client needs for TLS.
 
         Args:
             scheme: the scheme of a broker without TLS.

@@ -15,7 +15,7 @@ __all__ = ["Workspace"]
 
 
 class Workspace:
-    """The directory of a broker.
+    """The directory of a broker, and the process that works in it.
 
     Args:
         kept: a directory that stays; ``None`` makes a temporary one.
