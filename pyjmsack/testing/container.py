@@ -72,12 +72,12 @@ class ContainerBroker:
 
     @property
     def amqp_url(self) -> str:
-        """``amqp://127.0.0.1:PORT``."""
+        """The URL of the broker for AMQP, ``amqp://127.0.0.1:PORT``."""
         return f"amqp://127.0.0.1:{self._amqp_port}"
 
     @property
     def stomp_url(self) -> str:
-        """``stomp://127.0.0.1:PORT``."""
+        """The URL of the broker for STOMP, ``stomp://127.0.0.1:PORT``."""
         return f"stomp://127.0.0.1:{self._stomp_port}"
 
     @property

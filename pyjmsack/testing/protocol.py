@@ -16,12 +16,12 @@ class Broker(Protocol):
 
     @property
     def amqp_url(self) -> str:
-        """``amqp://127.0.0.1:PORT``, the same after every restart."""
+        """The URL for AMQP, ``amqp://127.0.0.1:PORT``. The URL is the same after every restart."""
         ...
 
     @property
     def stomp_url(self) -> str:
-        """``stomp://127.0.0.1:PORT``, the same after every restart."""
+        """The URL for STOMP, ``stomp://127.0.0.1:PORT``. The URL is the same after every restart."""
         ...
 
     @property

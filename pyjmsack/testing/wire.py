@@ -33,7 +33,7 @@ class _Direction:
         self.open.set()
 
     def let_through(self, data: bytes) -> bytes:
-        """Return the part of the data that may pass."""
+        """Return the part of ``data`` that may pass before the wire is cut."""
         if self.left is None:
             return data
         passing = data[: self.left]
