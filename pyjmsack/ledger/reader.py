@@ -35,7 +35,7 @@ class LedgerFiles:
     """The rows of each table that are not in Parquet yet, because their process still runs or was killed."""
 
     def table(self, name: str) -> pa.Table:
-        """Return a whole table. The table must fit into the memory.
+        """Return a whole table: its Parquet parts and its raw rows together. The table must fit into the memory.
 
         Args:
             name: a name in ``SCHEMAS``: ``sends``, ``receives`` or ``events``.

@@ -176,7 +176,7 @@ def _discard(data: bytes) -> object:
 
 
 def seal(raw: Path, name: str) -> None:
-    """Turn a raw part into Parquet.
+    """Turn a raw part of a table into a Parquet part.
 
     At each moment the raw part or the Parquet part is complete. If both are complete, a reader takes the Parquet part.
     If the conversion fails, the raw part stays, and a reader takes the raw part.
