@@ -43,7 +43,7 @@ class Settings:
             raise ValueError(f"process_parent is {self.process_parent!r}; expected 'creation' or 'ambient'")
 
     def tracer(self) -> trace.Tracer:
-        """Return the tracer of a new connection."""
+        """Return the tracer, which makes the spans of a new connection."""
         return trace.get_tracer(NAME, VERSION, self.tracer_provider, SCHEMA)
 
     def propagator(self) -> TextMapPropagator:

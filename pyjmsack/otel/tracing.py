@@ -302,7 +302,7 @@ class OpenTelemetryConsumer:
         _Operation(span, histogram, self._measured(place)).end()
 
     def receive_failed(self, error: BaseException, since: int) -> None:
-        """Make the span of a call of ``receive`` that raises."""
+        """Make the span of a call of ``receive`` that raises an error."""
         tracing = self._tracing
         place = tracing.place("receive", self._destination)
         span = tracing.start(place, SpanKind.CLIENT, None, self._more, since=since)
@@ -332,7 +332,7 @@ class OpenTelemetryConsumer:
         return _Processing(span, histogram, self._measured(place), set_span_in_context(span, parent))
 
     def settle(self, name: str, message: Message) -> _Operation:
-        """Start the span for the outcome of one message."""
+        """Start the span for the outcome of one message, such as ``accept``."""
         tracing = self._tracing
         created = tracing.created.get(message._delivery)
         known = [] if created is None else [created]
