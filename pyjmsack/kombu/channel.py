@@ -62,7 +62,7 @@ class Received(virtual.Message):
 
 
 class Channel(virtual.Channel):
-    """A channel of kombu.
+    """A channel of kombu: the object by which kombu and Celery send and receive.
 
     Args:
         connection: the connection that :meth:`Transport.establish_connection` returned.
@@ -87,7 +87,7 @@ class Channel(virtual.Channel):
         self._qos = QoS(self)
 
     def checked(self) -> Connection:
-        """Return the connection.
+        """Return the connection, after a check that the channel and the connection are open.
 
         Raises:
             ConnectionLostException: the connection or the channel is closed. The broker delivers its unacknowledged
@@ -429,7 +429,7 @@ class Channel(virtual.Channel):
         return None
 
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
-        """Acknowledge a message.
+        """Acknowledge a message, or all messages up to this one.
 
         Args:
             delivery_tag: the tag of the message.
@@ -474,7 +474,7 @@ class Channel(virtual.Channel):
 
 
 def _complete(payload: dict[str, Any], tag: str, delivery: Delivery, *, redelivered: bool) -> None:
-    """Set the properties that only the receiving side knows."""
+    """Set the properties of a received message that its sender cannot know, such as its delivery tag."""
     properties, message = payload["properties"], delivery.message
     properties["delivery_tag"] = tag
     info = properties["delivery_info"]

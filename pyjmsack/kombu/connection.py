@@ -97,7 +97,7 @@ class Connection:
     # -- calls from any thread ----------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise if the connection is closed or lost.
+        """Raise an error if the connection is closed or lost.
 
         Raises:
             ConnectionLostException: the connection is closed or lost.
@@ -290,7 +290,7 @@ class Connection:
 
     @property
     def has_more(self) -> bool:
-        """Whether messages wait for kombu."""
+        """Whether messages have arrived that kombu has not taken yet."""
         return bool(self._ready)
 
     def wait(self, timeout: float | None) -> Delivery:
@@ -332,19 +332,19 @@ class Connection:
         delivery.feed.owner.deliver(delivery)
 
     def consumes(self, queue: str) -> bool:
-        """Whether a channel consumes a queue."""
+        """Whether a channel of this connection consumes a queue."""
         return any(queue in channel.consumed for channel in self.channels)
 
     # -- the end ------------------------------------------------------------------------------------------------
 
     def register(self, hub: Any, callback: Callable[..., Any]) -> None:
-        """Call ``callback`` on a hub of kombu when messages have arrived."""
+        """Let a hub, which is an event loop of kombu, call ``callback`` when messages have arrived."""
         if hub not in self._hubs:
             self._hubs.append(hub)
         hub.add_reader(self.fileno(), callback, self, hub)
 
     def unregister(self, hub: Any) -> None:
-        """Undo a call of :meth:`register`."""
+        """Undo :meth:`register`: the hub makes no more calls for this connection."""
         if hub in self._hubs:
             self._hubs.remove(hub)
             # a hub that was reset does not know the descriptor any more, and raises errors of many kinds

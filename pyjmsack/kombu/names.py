@@ -38,7 +38,7 @@ _EMPTY: Final = "~"
 
 
 class ExchangeKind(str, Enum):
-    """The kinds of exchanges that the transport has."""
+    """The kinds of exchanges that the transport has. An exchange of kombu sends messages on to its bound queues."""
 
     DIRECT = "direct"
     TOPIC = "topic"

@@ -19,7 +19,7 @@ class Checked(Protocol):
     """A channel of kombu, with the only method that :class:`QoS` calls."""
 
     def checked(self) -> Connection:
-        """Return the connection.
+        """Return the connection, after a check that the channel and the connection are open.
 
         Raises:
             ConnectionLostException: the connection or the channel is closed.

@@ -91,11 +91,11 @@ class Queues:
         return queue in self._declared and self._declared[queue].temporary
 
     def topic(self, kind: ExchangeKind, exchange: str, routing_key: str) -> Topic:
-        """Return the topic to which an exchange sends."""
+        """Return the topic to which an exchange sends messages with this routing key."""
         return Topic(self._prefix + topic_name(kind, exchange, routing_key))
 
     def durable_queues(self, exchange: str, routing_key: str) -> list[str]:
-        """Return the durable queues of this connection that an exchange sends to."""
+        """Return the durable queues that this connection declared and that get this message from the exchange."""
         return [
             name
             for name, declared in [*self._declared.items()]

@@ -26,7 +26,7 @@ turn."""
 
 
 class Transport(base.Transport):
-    """The transport of kombu for JMS brokers.
+    """Lets kombu and Celery use a JMS broker.
 
     Args:
         client: the :class:`kombu.Connection`.

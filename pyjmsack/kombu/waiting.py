@@ -48,11 +48,11 @@ class Way(Protocol):
         ...
 
     def submit(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Answer:
-        """Run a coroutine on the loop."""
+        """Start a coroutine on the loop, and return an object that waits for its result."""
         ...
 
     def join(self, timeout: float) -> None:
-        """Wait until the thread of the loop has ended. On this thread itself do nothing."""
+        """Wait until the thread of the loop has ended. A call on this thread itself does nothing."""
         ...
 
 
@@ -75,7 +75,7 @@ def way() -> Way:
 
 
 class _Threads:
-    """Waits with Python's threads."""
+    """The way that uses Python's threads."""
 
     def start(self, run: Run) -> asyncio.AbstractEventLoop:
         loop = asyncio.new_event_loop()
@@ -92,7 +92,7 @@ class _Threads:
 
 
 class _Greenlets:
-    """Waits with greenlets of gevent."""
+    """The way that uses greenlets of gevent."""
 
     def __init__(self) -> None:
         self._ident: object = None
@@ -151,7 +151,7 @@ class _Greenlets:
 
 
 class _Gate:
-    """A flag that a thread of the system raises once. A greenlet waits for it, and other greenlets run meanwhile."""
+    """A flag that a thread of the system sets once. A greenlet waits for it, and other greenlets run meanwhile."""
 
     def __init__(self) -> None:
         import gevent
@@ -162,16 +162,16 @@ class _Gate:
         self._watcher.start(self._opened.set)
 
     def open(self) -> None:
-        """Raise the flag. Any thread may call this."""
+        """Set the flag. Any thread may call this method."""
         with suppress(Exception):  # no greenlet waits any more, which gevent reports by many errors
             self._watcher.send()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait for the flag, at most ``timeout`` seconds. Return whether it is raised."""
+        """Wait at most ``timeout`` seconds for the flag. Return whether the flag is set."""
         return bool(self._opened.wait(timeout))
 
     def close(self) -> None:
-        """Free the watcher."""
+        """Free the watcher, by which the flag wakes the greenlet."""
         self._watcher.stop()
         self._watcher.close()
 

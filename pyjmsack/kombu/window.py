@@ -68,7 +68,7 @@ class Window:
         return found
 
     def change(self, limit: int) -> None:
-        """Set the prefetch count."""
+        """Set a new prefetch count, and let all lanes that wait for room check again."""
         self.limit = limit
         self.wake()
 
