@@ -102,7 +102,7 @@ def _example(embedded: Embedded) -> str:
 
 
 def _watch(embedded: Embedded, stop: Stop) -> None:
-    """Wait for a signal.
+    """Wait until a signal ends the command.
 
     Raises:
         Failure: the broker ended before a signal came.

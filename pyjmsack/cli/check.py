@@ -32,12 +32,12 @@ class _Verdict:
     reasons: list[str] = field(default_factory=list)
 
     def add(self, level: int, reason: str) -> None:
-        """Remember a finding."""
+        """Add a finding: its level (an exit code) and its reason."""
         self.level = max(self.level, level)
         self.reasons.append(reason)
 
     def limit(self, what: str, value: float, critical: float | None, warning: float | None) -> None:
-        """Compare a value with its limits.
+        """Add a finding if a value exceeds one of its limits.
 
         Args:
             what: a sentence about the value, with ``{}`` for the value.
@@ -69,12 +69,12 @@ class _Probe(click.Command):
     """A command that ends with exit code 3 (unknown) if it fails, because Nagios reads 1 and 2 as verdicts."""
 
     def make_context(self, *arguments: Any, **named: Any) -> click.Context:
-        """Read the options."""
+        """Read the options. End with exit code 3 if an option is wrong."""
         with _unknown():
             return super().make_context(*arguments, **named)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
+        """Run the command. End with exit code 3 if the command fails."""
         with _unknown():
             return super().invoke(ctx)
 

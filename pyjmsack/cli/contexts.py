@@ -34,7 +34,7 @@ class BrokerContext:
 
 
 def context_file() -> Path:
-    """Return the path of the file with contexts.
+    """Return the path of the file with contexts, which are named brokers with their logins.
 
     The variable ``PYJMSACK_CONTEXTS`` names the file. By default the file is ``pyjmsack/contexts.toml`` in the user's
     directory for settings.
@@ -46,7 +46,7 @@ def context_file() -> Path:
 
 
 def read_context(name: str) -> BrokerContext:
-    """Return a context by its name.
+    """Read the context ``name`` from the file with contexts.
 
     Raises:
         UsageError: there is no such context, it holds a secret, or it cannot be read.

@@ -45,7 +45,7 @@ def check_target(connection: Connection, login: Login, jolokia: str | None, targ
 
 
 class Checked:
-    """The result of a check of a queue's name."""
+    """The result of the check whether a queue with this name exists."""
 
     def __init__(self, queue: str, reason: str | None = None, messages: int | None = None) -> None:
         self._queue = queue

@@ -119,7 +119,7 @@ class LeftOut:
         self.count += 1
 
     def check(self, done: str) -> None:
-        """Raise if a message was left out.
+        """Raise an error if a message was left out.
 
         Args:
             done: a text about the work, such as ``Exported 7 messages``.

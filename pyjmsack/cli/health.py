@@ -65,7 +65,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(*how)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer in a thread."""
+        """Answer a new connection in a thread of its own. Close the oldest connection if there are too many."""
         if len(self._since) >= _MOST:
             self._cut(next(iter([*self._since]), None))
         self._since[request] = time.monotonic()
@@ -118,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(document)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Log nothing about a request."""
+        """Log nothing, because each probe would be one line in the log."""
 
 
 @contextmanager

@@ -147,7 +147,7 @@ class _Progress:
             fresh.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Let another import use the file."""
+        """Release the lock of the file, so that another import can use the file."""
         if self.held is not None:
             os.close(self.held)
             self.held = None
@@ -269,7 +269,7 @@ class _Import:
         self.sent = self.expired = self.skipped = 0
 
     def run(self, login: Login, items: Iterator[Item]) -> str | None:
-        """Send all items, and return the first error."""
+        """Send all items. Return the text of the first error, or ``None`` if there was no error."""
         try:
             self.skipped = sum(1 for _ in islice(items, self._progress.lines))
             with login.factory().create_connection() as connection:

@@ -82,8 +82,8 @@ def jolokia_option(command: Command) -> Command:
 
 
 def jolokia_of_environment(login: Login) -> str | None:
-    """Return the URL of Jolokia from the environment, if the URL of the broker comes from there too. Otherwise a
-    command would look at one broker and change another one.
+    """Return the URL of Jolokia from the environment. Return ``None`` if the URL of the broker comes from elsewhere,
+    because the two URLs might belong to different brokers.
     """
     given = os.environ.get(_JOLOKIA_VARIABLE) or None
     if given is not None and not login.of_environment:
@@ -107,7 +107,7 @@ def yes_option(command: Command) -> Command:
 
 @contextmanager
 def opened_manager(login: Login, jolokia: str | None) -> Iterator[Manager]:
-    """Yield a manager of the broker."""
+    """Yield an open manager, which asks the broker about its queues and changes them."""
     with Manager(login.factory(), jolokia=jolokia) as manager:
         yield manager
 
@@ -143,7 +143,7 @@ def remark(text: str) -> None:
 
 
 def ask_before(question: str, yes: bool) -> None:
-    """Ask the user before messages are destroyed.
+    """Ask the user whether messages may be destroyed. With ``yes`` do not ask.
 
     Raises:
         UsageError: no terminal is there to ask at, and ``--yes`` is missing.
@@ -162,7 +162,7 @@ def print_json(document: Any) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: int = 0) -> None:
-    """Print a table; the last ``numbers`` columns are numbers."""
+    """Print a table. The last ``numbers`` columns contain numbers."""
     table = Table()
     for place, heading in enumerate(headings):
         right = place >= len(headings) - numbers

@@ -19,7 +19,7 @@ SLICE = 0.2
 
 
 class ReceiveJob:
-    """Receives, writes, flushes and acknowledges, in this order.
+    """Receives messages, writes them to the output, flushes the output and acknowledges the messages, in this order.
 
     Args:
         session: the session. Its mode acknowledges each message alone if ``leave`` is given.

@@ -53,7 +53,7 @@ class Output(Protocol):
     """The largest number of messages that are written before they are flushed and acknowledged together."""
 
     def write(self, message: Message) -> None:
-        """Take a message.
+        """Take a message, which is written at the next flush at the latest.
 
         Raises:
             MessageFormatException: this output must keep every part of a message, and cannot keep a part of this one.
@@ -203,7 +203,7 @@ _ALL_RENDERERS = {**RENDERERS, "export": exact_line}
 
 
 def open_output(format_name: str, stop: Stop) -> Output:
-    """Return the output on standard output: a :class:`Pipe` if the system can tell when the bytes were read."""
+    """Return the output that writes to standard output: a :class:`Pipe` for a pipe, otherwise a :class:`Stream`."""
     render = _ALL_RENDERERS[format_name]
     try:
         descriptor = sys.stdout.fileno()
@@ -242,7 +242,7 @@ class Stream:
         self._buffer += self._render(message) + b"\n"
 
     def flush(self) -> None:
-        """Write the taken messages."""
+        """Write the messages that :meth:`write` took."""
         data = bytes(self._buffer)
         self._buffer.clear()
         self._write(data)

@@ -1,4 +1,4 @@
-"""Makes a new message for sending from a received message, with the same body, properties and headers."""
+"""Prepares a received message to be sent again, with the same body, properties and headers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ expired, too."""
 
 
 def renewed(message: Message, duplicate_id: str | None = None) -> Message:
-    """Return the message ready to be sent again.
+    """Prepare ``message`` to be sent again, and return the same message. ``duplicate_id`` is its new duplicate id.
 
-    The properties of its last delivery are dropped. Its duplicate id is dropped too, because the broker remembers the
-    id and would drop the message without an error. The other properties stay as they came, because over AMQP a sender
-    may choose names and values that no program of JMS can set.
+    The properties of its last delivery are dropped. Its old duplicate id is dropped too, because the broker remembers
+    the id and would drop the message without an error. The other properties stay as they came, because over AMQP a
+    sender may choose names and values that no program of JMS can set.
     """
     message._properties = {
         name: value for name, value in (message._properties or {}).items() if name not in _OF_THE_DELIVERY

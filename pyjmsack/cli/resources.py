@@ -23,7 +23,7 @@ class Resources:
 
     @classmethod
     def now(cls) -> Resources:
-        """Count the resources of this process."""
+        """Measure the resources of this process."""
         descriptors = len(os.listdir("/dev/fd")) - 1  # the listing itself has one descriptor open
         return cls(threading.active_count(), descriptors, resident_bytes())
 

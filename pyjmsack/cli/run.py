@@ -38,7 +38,7 @@ _LOOK: Final = 0.2
 
 
 def _app_of(reference: str) -> App | aio.App:
-    """Return the app with the name ``module:name``.
+    """Import a module and return its app. ``reference`` is ``module:name``.
 
     Raises:
         UsageError: there is no such module or name, or the object is no app.
@@ -107,7 +107,7 @@ def _end_with_parent() -> None:
 
 
 class _Worker:
-    """One process, which is started again when it dies."""
+    """One worker process of ``pyjmsack run --workers``, which is started again when it dies."""
 
     def __init__(self, command: list[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._command = command

@@ -105,7 +105,7 @@ class SendJob:
         self._fail(explain(error))
 
     def _fail(self, text: str) -> None:
-        """Keep the first failure, and stop."""
+        """Keep the text of the first failure, and stop the command."""
         if self._error is None:
             self._error = text
         self._stop.request()

@@ -189,7 +189,7 @@ _FORMATS = {"table": _show_table, "json": _show_json, "prometheus": _show_promet
 @jolokia_option
 @json_option
 def consumers(queue: str | None, login: Login, jolokia: str | None, as_json: bool) -> None:
-    """Show who consumes QUEUE, or all queues.
+    """Show the consumers of QUEUE, or of all queues.
 
     \b
     pyjmsack consumers orders

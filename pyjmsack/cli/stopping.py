@@ -36,7 +36,7 @@ class Stop:
         self.wake()
 
     def wake(self) -> None:
-        """Make ``wait`` return, without asking for a stop."""
+        """Make :meth:`wait` return, but do not request a stop."""
         # a full pipe wakes the waiting code already; if the pipe is closed, no code waits
         with contextlib.suppress(BlockingIOError, OSError):
             os.write(self._writer, b"\0")
@@ -59,7 +59,7 @@ class Stop:
         return self._reader
 
     def close(self) -> None:
-        """Close the descriptors."""
+        """Close the file descriptors of this object."""
         os.close(self._reader)
         os.close(self._writer)
 

@@ -144,7 +144,7 @@ def restore_properties(message: Message, properties: Mapping[str, Any], types: M
 
 
 def set_properties(message: Message, properties: Mapping[str, object], types: Mapping[str, str]) -> None:
-    """Set the properties of a message.
+    """Set the properties of a message: ``properties`` has the values, and ``types`` the JMS types of some of them.
 
     Raises:
         ValueError: a value does not fit its type, or a property cannot have such a value.

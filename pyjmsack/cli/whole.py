@@ -34,7 +34,7 @@ class Whole:
         self._there = _shown(connection, queue) if selected and self._classic else None
 
     def check(self, shown: int) -> None:
-        """Check the look.
+        """Raise an error if the browser may not have shown all messages.
 
         Args:
             shown: how many messages the browser has shown.

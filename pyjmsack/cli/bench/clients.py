@@ -50,7 +50,7 @@ class Client:
         self.bytes = 0
 
     def open(self, connection: Connection) -> None:
-        """Make the producer or consumer."""
+        """Open a session with the producer or the consumer of this client."""
         raise NotImplementedError
 
     def work(self, turns: Turns) -> None:
@@ -76,7 +76,7 @@ class Sender(Client):
     """Sends without a wait for each answer, and measures the time from each send to the broker's confirmation."""
 
     def open(self, connection: Connection) -> None:
-        """Make the producer."""
+        """Open a session with a producer."""
         self._made = self._producer(connection.create_session())
         self._room = max(1, min(_UNCONFIRMED, _UNCONFIRMED_BYTES // max(1, len(self._body))))
         self._slots = threading.Semaphore(self._room)
@@ -116,7 +116,7 @@ class Receiver(Client):
     """Receives and acknowledges messages, throws them away, and measures how long each ``receive()`` takes."""
 
     def open(self, connection: Connection) -> None:
-        """Make the consumer."""
+        """Open a session with a consumer."""
         self._made = connection.create_session().create_consumer(self._queue)
 
     def work(self, turns: Turns) -> None:
@@ -151,13 +151,13 @@ class Roundtrip(Client):
     """Sends one message at a time to its own queue, receives it, and measures the time from the send to the arrival."""
 
     def open(self, connection: Connection) -> None:
-        """Make the producer and the consumer, in one session."""
+        """Open one session with a producer and a consumer."""
         session = connection.create_session()
         self._sending = self._producer(session)
         self._receiving = session.create_consumer(self._queue)
 
     def work(self, turns: Turns) -> None:
-        """Send and receive until the turns end."""
+        """Send and receive one message for each turn, until there are no more turns."""
         while (moment := turns.next()) is not None:
             self.sent += 1
             self._sending.send(BytesMessage(self._body))

@@ -239,7 +239,7 @@ def _with_own(
 def _finish(
     what: str, meaning: str, plan: Plan, queue: str, result: Result, left: Sequence[str], as_json: bool
 ) -> None:
-    """Show the figures.
+    """Show the figures of a run, and fail if the run failed.
 
     Raises:
         Failure: an error ended the run, or messages are left in a queue of the run.

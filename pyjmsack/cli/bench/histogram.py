@@ -32,7 +32,7 @@ class Histogram:
         self.longest = max(self.longest, seconds)
 
     def merge(self, other: Histogram) -> None:
-        """Add the durations of another histogram."""
+        """Add all durations of another histogram to this one."""
         self._buckets.update(other._buckets)
         self.longest = max(self.longest, other.longest)
 

@@ -19,7 +19,7 @@ _WAIT = 1.0
 
 
 def own_name() -> str:
-    """Return the name of a new queue."""
+    """Return a name for the queue of a run that no other queue has."""
     return f"{PREFIX}{uuid.uuid4().hex[:12]}"
 
 

@@ -14,7 +14,7 @@ _LOOK = 0.2
 
 @dataclass(frozen=True)
 class Plan:
-    """The options of a run."""
+    """The options of a run, such as the number of messages, their size and the number of clients."""
 
     clients: int
     size: int

@@ -24,7 +24,7 @@ _LOOK = 0.1
 
 @dataclass
 class Result:
-    """The result of all clients together."""
+    """The result of a run: the figures of all clients together."""
 
     times: Histogram = field(default_factory=Histogram)
     done: int = 0
@@ -44,7 +44,7 @@ class Result:
 
     @property
     def per_second(self) -> float:
-        """The number of messages a second."""
+        """The number of messages per second, for all clients together."""
         return self.done / self.seconds if self.seconds else 0.0
 
 

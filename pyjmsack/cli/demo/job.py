@@ -88,7 +88,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a row."""
+    """The result of one row of the demo."""
 
     title: str
     mode: AckMode
@@ -115,7 +115,7 @@ class Result:
 
     @classmethod
     def of(cls, job: Job, title: str, face: str, protocol: str, kills: int, left: int) -> Result:
-        """Judge a finished job.
+        """Return the result of a finished job.
 
         Args:
             kills: how often the broker was killed.

@@ -142,7 +142,7 @@ class _Transactions:
         self._rolled_back = False
 
     def take(self, message: Message) -> None:
-        """Process one message."""
+        """Process one message. Commit the transaction if it has enough messages."""
         try:
             self._uncommitted.append(self._ledger.deliver(message))
         except ProcessingError:

@@ -50,7 +50,7 @@ class Wave:
 
 
 def plan(logins: Mapping[str, Login], own: bool, full: bool, source: Source, patience: float) -> list[Wave]:
-    """Return all runs. The runs that kill the broker come last.
+    """Return all runs of the demo, in waves. The waves in which the broker is killed come last.
 
     Args:
         logins: how to reach the broker, by protocol.

@@ -36,7 +36,7 @@ class Source:
 
     @classmethod
     def read(cls, paths: Sequence[Path], limit: int | None = None) -> Source:
-        """Read files, and all files below directories.
+        """Read the given files, and all files below the given directories.
 
         Args:
             paths: the files and directories.

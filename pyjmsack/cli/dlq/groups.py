@@ -36,7 +36,7 @@ class Groups:
         self.total = 0
 
     def add(self, origin: str, cause: str, sent: datetime | None) -> None:
-        """Count a dead letter."""
+        """Count a dead letter in the group of its origin and its cause."""
         key = origin, cause
         if key not in self._groups and len(self._groups) >= MOST_GROUPS:
             key = "", _OTHERS

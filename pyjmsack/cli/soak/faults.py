@@ -55,7 +55,7 @@ class Commands:
         self.what = f"{kill!r} run"
 
     def strike(self) -> None:
-        """Run the commands.
+        """Run the user's command that kills the broker, and the command that restarts it, if there is one.
 
         Raises:
             Failure: a command failed.

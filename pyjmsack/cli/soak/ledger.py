@@ -43,10 +43,10 @@ class Numbers:
 
 
 class Ledger:
-    """The record of one flow.
+    """The record of the sent and arrived messages of one flow.
 
-    The text of a message is its number. Behind a relay, the text also has three more numbers: that of the transaction,
-    that of the place in the transaction, and how many messages the transaction has."""
+    The text of a message is its number. Behind a relay, the text also has the number of the transaction, the place of
+    the message in the transaction, and the number of messages in the transaction."""
 
     def __init__(self) -> None:
         self.confirmed = Numbers()
@@ -67,11 +67,11 @@ class Ledger:
         """
 
     def confirm(self, number: int) -> None:
-        """Remember that the broker confirmed the message."""
+        """Remember that the broker confirmed the message with this number."""
         self.confirmed.add(number)
 
     def excuse(self, number: int) -> None:
-        """Remember that nobody knows whether the broker has the message."""
+        """Remember that nobody knows whether the broker has the message with this number."""
         self.unconfirmed += 1
         if number not in self.received:
             self._excused.add(number)
@@ -79,7 +79,7 @@ class Ledger:
         self.confirmed.add(number)
 
     def receive(self, text: str) -> None:
-        """Remember that the message was processed."""
+        """Remember that the message with this text arrived and was processed."""
         number, *transaction = map(int, text.split())
         if number in self._excused:
             self._excused.remove(number)
@@ -118,7 +118,7 @@ class Ledger:
         return len(self.received) >= len(self.confirmed) and not self.lost and not self.torn
 
     def problems(self, *, atomic: bool = True) -> list[str]:
-        """Return the broken promises, in words.
+        """Return the promises that were broken, as texts: messages were lost, came twice, or came only in part.
 
         Args:
             atomic: whether the received and the sent messages of a transaction take effect together. If they do not,

@@ -41,7 +41,7 @@ class StuckError(Exception):
 
 
 async def awaited(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Call a method of the asyncio face."""
+    """Call a method of the asyncio face, and return its result."""
     return await function(*arguments, **named)
 
 
@@ -99,7 +99,7 @@ class Load:
         """
 
     def start(self) -> None:
-        """Start the flow."""
+        """Start the producer, the relay and the consumer of the flow."""
         works = [self._produce(), self._consume(), *([self._relay()] if self._relayed else [])]
         self._tasks = [self._start(work) for work in works]
 
@@ -172,7 +172,7 @@ class Load:
             raise StuckError(f"{stuck}; the consumer looked once more, and then {late}")
 
     async def cancel(self) -> None:
-        """Give up the flow."""
+        """Stop the flow, and receive nothing more."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -36,7 +36,7 @@ class Flow:
 
     @property
     def problems(self) -> list[str]:
-        """The broken promises of this flow."""
+        """The promises of this flow that were broken, as texts."""
         return [f"{self.title} ({self.face}): {problem}" for problem in self.ledger.problems(atomic=self.atomic)]
 
 
@@ -80,7 +80,7 @@ class Report:
 
     @cached_property
     def growths(self) -> list[Growth]:
-        """The growth of threads, descriptors and memory."""
+        """How much the threads, file descriptors and memory of the process grew."""
         limits = {"threads": 0, "descriptors": 0, "memory": MEMORY_LIMIT}
         quarter = max(1, len(self.samples) // 4)
         samples = self.samples or [self.before]
@@ -98,7 +98,7 @@ class Report:
 
     @cached_property
     def problems(self) -> list[str]:
-        """All broken promises."""
+        """The reasons why the soak failed, as texts: lost or doubled messages, stuck flows, resources that grew."""
         return [*self.stuck, *self._found()]
 
     def _found(self) -> Iterator[str]:
@@ -113,7 +113,7 @@ class Report:
 
 
 def as_tables(report: Report) -> RenderableType:
-    """Return the tables and the verdict below them."""
+    """Return the tables of a soak, with the verdict below the tables."""
     return Group(_flows(report), _resources(report), *_verdict(report))
 
 
@@ -165,7 +165,7 @@ def _verdict(report: Report) -> list[Text]:
 
 
 def as_document(report: Report) -> dict[str, Any]:
-    """Return the result as one JSON document, for scripts."""
+    """Return the result of a soak as one JSON document, for scripts."""
     return {
         "ok": not report.problems,
         "problems": report.problems,

@@ -57,7 +57,7 @@ class _Ends:
         self.broker = ""
 
     async def open_session(self, mode: AckMode) -> Any:
-        """Open a session on a connection of its own."""
+        """Open a new connection, and a session on this connection."""
         connection = await self._call(self._factory.create_connection)
         self._connections.append(connection)
         # this listener ignores the error of the connection, because the calls of the flows raise it
@@ -69,7 +69,7 @@ class _Ends:
         return await self._call(connection.create_session, mode)
 
     def on_connection_interrupted(self, url: str) -> None:
-        """Count the interruption."""
+        """Count that a connection was interrupted."""
         self.interruptions += 1
 
     async def close(self) -> None:
@@ -102,7 +102,7 @@ def _threads(count: int) -> Iterator[ThreadPoolExecutor]:
 
 
 class Soak:
-    """The flows, and their measurements."""
+    """One run of ``pyjmsack soak``: its flows, and what was measured."""
 
     def __init__(self, plan: Plan, fault: Fault, stop: Stop, show: Counter, executor: ThreadPoolExecutor) -> None:
         self._plan, self._fault, self._stop, self._show, self._executor = plan, fault, stop, show, executor
