@@ -68,7 +68,7 @@ class Classic:
         raise unknown_queue(name, [each.name for each in known])
 
     def oldest(self, name: str) -> Steps[float | None]:
-        """Refuse, because no bean of this broker has the age of a message.
+        """Raise an error, because the management of this broker does not know the age of a message.
 
         Raises:
             UnsupportedFeatureException: always.
@@ -119,8 +119,10 @@ class Classic:
         return int((yield Request(bean, operation, (chosen, target, limit))))
 
     def retry(self, queue: str, selector: str | None) -> Steps[int]:
-        """Refuse. The operation ``retryMessages`` of this broker sends a dead letter of a topic to the topic. The
-        subscription that had the message then drops the letter as a second copy, and the letter is lost.
+        """Raise an error, because the retry of this broker would lose messages.
+
+        The operation ``retryMessages`` of this broker sends a dead letter of a topic to the topic. The subscription
+        that had the message then drops the letter as a second copy, and the letter is lost.
 
         Raises:
             UnsupportedFeatureException: always.
