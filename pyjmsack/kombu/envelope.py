@@ -46,7 +46,7 @@ _RESERVED: Final = frozenset(
 _LONG: Final = 1 << 63
 _KINDS: Final = {"content-type": str | None, "content-encoding": str | None, "body": str | bytes}
 _TEMPORARY: Final = "temp-queue://"
-"""The prefix of the name of a temporary queue for a result. The process that sends the result knows only the name."""
+"""The prefix of a name that stands for a temporary queue. The process that sends a reply knows only this name."""
 _LITERAL: Final = "queue://"
 """The prefix of a name that stands for a queue of exactly this name, without the escapes of this transport."""
 
@@ -103,8 +103,8 @@ def _is_property(name: object, value: object) -> bool:
 
 
 def reply_destination(name: str) -> Destination:
-    """Return the queue to which the default exchange sends a message with this routing key. The key may be a name that
-    :func:`_reply_name` made.
+    """Return the queue to which the exchange without a name sends a message whose routing key is ``name``. The key may
+    be a name that :func:`_reply_name` made.
     """
     if name.startswith(_TEMPORARY):
         return TemporaryQueue._literal(name.removeprefix(_TEMPORARY))

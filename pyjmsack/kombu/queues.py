@@ -95,7 +95,7 @@ class Queues:
         return Topic(self._prefix + topic_name(kind, exchange, routing_key))
 
     def durable_queues(self, exchange: str, routing_key: str) -> list[str]:
-        """Return the durable queues that this connection declared and that get this message from the exchange."""
+        """Return the durable queues of this connection to which the exchange sends messages with this routing key."""
         return [
             name
             for name, declared in [*self._declared.items()]

@@ -103,7 +103,7 @@ class Source:
         open_consumer: opens a consumer with a prefetch.
         wanted: returns whether the queue takes a message from this source. The queue does not take a message that is
             for another queue, or that it gets from another source. ``None`` means that the queue takes every message.
-        consumer: a consumer that stays open as long as the queue exists, because its subscription ends with it.
+        consumer: a consumer that stays open as long as the queue exists, because the subscription ends with it.
             ``None`` means that there is no such consumer.
         single: whether the source may have one consumer only.
     """

@@ -47,8 +47,8 @@ class Window:
     def has_room(self, asker: Asker) -> bool:
         """Return whether a source may ask the broker for one more message.
 
-        For a source that has asked for no message, the messages that other sources have asked for do not count.
-        Otherwise a queue with messages could wait for ever, because another queue is empty and does not answer.
+        A source that has asked for nothing yet may ask, even if the questions of other sources are still open. Without
+        this rule a queue with messages could wait for ever for an empty queue, which does not answer.
         """
         if self.limit == 0:
             return self.arrived - self.taken < BUFFER
