@@ -20,7 +20,8 @@ def create_option(command: Command) -> Command:
 
 
 def target_by(manager: Manager, target: str, *, create: bool) -> None:
-    """Check that the target queue exists, because a broker may create a queue with a misspelt name and take messages.
+    """Check that the target queue exists, because a broker may create a queue for a misspelt name, and store the
+    messages there.
 
     Raises:
         UnknownQueueError: the broker has no such queue, and ``create`` is false.

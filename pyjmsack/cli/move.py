@@ -87,7 +87,7 @@ def move(
 
 
 def _check_names(manager: Manager, *, source: str, target: str, create: bool) -> bool:
-    """Check that both queues exist, because a broker may create a misspelt queue and move the messages into it."""
+    """Check that both queues exist, because a broker may create a queue for a misspelt name and move messages there."""
     manager.queue(source)
     target_by(manager, target, create=create)
     return True

@@ -69,7 +69,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(document: str) -> str:
-    """Return the document with all control characters escaped, also those that JSON allows unescaped."""
+    """Return the document with all control characters escaped, including those that JSON allows without an escape."""
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in document)

@@ -46,7 +46,7 @@ class Whole:
             raise Failure(doubt)
 
     def doubt(self, shown: int) -> str | None:
-        """Return the reason why the look may not have shown all messages, or ``None`` if it has.
+        """Return the reason why the look may not have shown all messages. Return ``None`` if it has shown all messages.
 
         Args:
             shown: how many messages the browser has shown.

@@ -54,8 +54,8 @@ class Histogram:
         return None
 
     def bars(self, number: int) -> Iterator[tuple[float, int]]:
-        """Yield at most ``number`` bars for a chart. Each bar is the longest duration of the bar in seconds, and the
-        number of durations in the bar. All bars are equally wide on a logarithmic scale.
+        """Yield at most ``number`` bars for a chart. Each bar is a pair: its upper end in seconds, and the number of
+        durations in the bar. All bars are equally wide on a logarithmic scale.
         """
         if not self._buckets:
             return

@@ -19,7 +19,7 @@ from pyjmsack.cli.terminal import Counter
 __all__ = ["Result", "run_clients"]
 
 _LOOK = 0.1
-"""Seconds between two looks at the clients."""
+"""The number of seconds between two checks whether the clients still work."""
 
 
 @dataclass
@@ -49,7 +49,9 @@ class Result:
 
 
 def run_clients(login: Login, clients: Sequence[Client], turns: Turns, stop: Stop, show: Counter) -> Result:
-    """Let all clients work until the turns end, one of them fails, or a signal comes. The result has the error."""
+    """Let all clients work until the turns end, one of them fails, or a signal comes. The result has the first
+    error.
+    """
     result = Result(connected=False)
     with ExitStack() as opened:
         try:
@@ -100,7 +102,7 @@ def _work(client: Client, turns: Turns, result: Result) -> None:
 def _watch(
     threads: Sequence[threading.Thread], clients: Sequence[Client], turns: Turns, stop: Stop, show: Counter
 ) -> None:
-    """Wait for the threads. After the end of the turns the wait has a limit, because a broker may be silent."""
+    """Wait for the threads. After the end of the turns the wait has a limit, because a broker may not answer."""
     until: float | None = None
     while any(thread.is_alive() for thread in threads):
         stop.wait(_LOOK) if not stop.requested else threads[0].join(_LOOK)

@@ -36,7 +36,7 @@ class Row:
     execute: Callable[[Job], None]
     face: str = "blocking"
     kills: int = 0
-    """How often the broker is killed during the row. The connections use a failover URL in that case."""
+    """How often the broker is killed during the row. If it is killed, the connections use a failover URL."""
 
     @property
     def label(self) -> str:

@@ -70,7 +70,7 @@ def run_rounds(job: Transfer, rounds: list[Round], login: Login, rate: float | N
     """Run a job once for each round. Return how many letters were moved.
 
     Args:
-        job: moves letters of one selector.
+        job: moves the letters that fit one selector.
         rounds: the selectors and the limits of the rounds.
         login: how to connect.
         rate: letters a second. ``None`` means as many as possible.

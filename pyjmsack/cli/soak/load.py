@@ -27,13 +27,13 @@ RELAYED_WINDOW = 200
 because a relay is slow and all messages have to arrive at the end of the soak."""
 TRANSACTION = 5
 ROLLED_BACK = 20
-"""One transaction of the relay out of this many is rolled back."""
+"""One transaction of the relay out of this number is rolled back."""
 GIVEN_BACK = 10
-"""One message out of this many is released at its first delivery, in an individual mode."""
+"""If the mode is individual, one message out of this number is given back to the queue at its first delivery."""
 LOOK_SECONDS = 0.005
 STANDSTILL = 0.5
-"""The largest number of seconds between two looks that counts as waiting. If more time passed, the machine may have
-slept."""
+"""A limit in seconds. If more time passed between two looks, only this time counts as waiting, because the machine may
+have slept."""
 
 
 class StuckError(Exception):
@@ -46,7 +46,7 @@ async def awaited(function: Callable[..., Any], *arguments: Any, **named: Any) -
 
 
 def in_threads(executor: Executor) -> Call:
-    """Return a function that calls a method of the blocking face on a thread.
+    """Return a function that calls a method of the blocking face on a thread of ``executor``.
 
     Each flow needs two threads of the executor.
     """

@@ -29,7 +29,7 @@ FLOWS = (
     ("transacted relay", AckMode.AUTO_ACKNOWLEDGE, True),
 )
 _THREADS = 4 * len(FLOWS)
-"""The number of threads for the blocking face. Its flows never need as many at a time."""
+"""The number of threads for the blocking face. The flows of this face never need so many threads at a time."""
 _WARM = 100
 """The number of messages of each flow before the first kill."""
 _LEAST_KILLS = 2
