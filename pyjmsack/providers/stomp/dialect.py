@@ -86,9 +86,9 @@ class StompDialect:
 
     def acknowledges(self, head: bytes) -> bool:
         """Return True if an ACK can name the message with these header lines."""
-        if self.own_ids and b"\nJMS_AMQP_" in head:
+        if self.own_ids and head.find(b"\nJMS_AMQP_") >= 0:
             return _OWN_ID.fullmatch(raw_header(head, b"\nmessage-id:") or b"") is not None
-        return b"\nack:" in head or b"\nmessage-id:" in head
+        return head.find(b"\nack:") >= 0 or head.find(b"\nmessage-id:") >= 0
 
     def name(self, destination: Destination) -> str:
         """Return the value of the ``destination`` header, not escaped."""

@@ -164,7 +164,7 @@ def _text(text: str | None, dialect: StompDialect) -> tuple[bytes, str]:
         data = text.encode()
     except UnicodeEncodeError as error:
         raise MessageFormatException(f"the body is not Unicode at character {error.start}: {error.reason}") from error
-    if b"\0" not in data:
+    if data.find(b"\0") < 0:  # ``in`` takes twice as long for bytes
         return data, ""
     # a NUL needs a length, which makes the text bytes for all receivers except this library
     mark = "amq-msg-type:text" if dialect.typed_text else f"{BODY}:text"

@@ -19,7 +19,14 @@ from pyjmsack.message import (
 )
 from pyjmsack.message.headers import Headers
 from pyjmsack.providers.stomp.dialect import StompDialect, parse_destination
-from pyjmsack.providers.stomp.frames import Refusal, decode_head, has_legal_escapes, lines_that_name, raw_header
+from pyjmsack.providers.stomp.frames import (
+    Refusal,
+    decode_head,
+    has_legal_escapes,
+    lines_that_name,
+    raw_header,
+    unescape,
+)
 from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY
 from pyjmsack.spi.registry import decode_foreign
 from pyjmsack.spi.stomp_names import BODY, COPY, properties_of
@@ -37,6 +44,8 @@ _CLASSES: dict[int, type[Message]] = {
 }
 _CHANGED = (b"ack:", b"subscription:", b"message-id:", b"redelivered:", b"receipt:", b"transaction:")
 """Header lines that differ between two deliveries of a message, or between the copies of a repeated send."""
+_BEGINNINGS = frozenset(name[:4] for name in _CHANGED)
+"""The first bytes of these lines. A look into this set is quicker than six comparisons for each line."""
 _LARGE = 4096
 """The size in bytes above which a digest replaces a body."""
 _ABOUT_BODY = tuple(f"\n{name}:".encode() for name in (BODY, "content-type", "amq-msg-type", "JMS_AMQP_NATIVE"))
@@ -110,8 +119,9 @@ class StompInbound:
         """The number of earlier deliveries, an estimate (S110): the number that this connection remembers. If it
         remembers none and the frame says ``redelivered``, the number is 1.
         """
-        flagged = raw_header(self.head, b"\nredelivered:") == b"true"
-        return max(self.counted, 1 if flagged else 0)
+        if self.head.find(b"\nredelivered:true") < 0:  # as for most messages
+            return self.counted
+        return max(self.counted, 1 if raw_header(self.head, b"\nredelivered:") == b"true" else 0)
 
     @property
     def priority(self) -> int:
@@ -125,7 +135,8 @@ class StompInbound:
 
     def expired(self, now_ms: int) -> bool:
         """Return True if the time to live of the message is over (S156)."""
-        return 0 < self.expiration_ms <= now_ms
+        raw = raw_header(self.head, b"\nexpires:")
+        return raw != b"0" and 0 < _number(raw) <= now_ms
 
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
         """Return a new message of the right JMS class (S151, S169).
@@ -172,7 +183,8 @@ class StompInbound:
         """
         head = self.head
         mark, content_type, kind, native = _ABOUT_BODY
-        told = mark in head or content_type in head or kind in head or native in head
+        find = head.find  # ``in`` takes twice as long, because it first asks whether the other operand is a number
+        told = find(mark) >= 0 or find(content_type) >= 0 or find(kind) >= 0 or find(native) >= 0
         return not told and head.isascii() and has_legal_escapes(head) and not self.is_bytes
 
     @property
@@ -198,14 +210,15 @@ class StompInbound:
         """
         if self._identity is None:
             head, broker_id = self.head, b""
-            if b"\nNATIVE_MESSAGE_ID:" not in head:
+            if head.find(b"\nNATIVE_MESSAGE_ID:") < 0:
                 broker_id = self.broker_id
                 if not broker_id or raw_header(head, b"\ntimestamp:") in (None, b"0"):
                     return None
-            lines = [line for line in head.split(b"\n") if not line.startswith(_CHANGED)]
+            lines = [line for line in head.split(b"\n") if line[:4] not in _BEGINNINGS or not line.startswith(_CHANGED)]
             if self.dialect.routed and head.count(b"\ntimestamp:") > 1:
                 # the first is the time when Artemis stored this copy
-                lines.remove(next(line for line in lines if line.startswith(b"timestamp:")))
+                start = head.index(b"\ntimestamp:") + 1
+                lines.remove(head[start : head.index(b"\n", start)])
             lines.sort()
             body = self.body if len(self.body) <= _LARGE else sha256(self.body).digest()
             self._identity = b"%b\n%b\0%d%d %b" % (broker_id, b"\n".join(lines), self.is_bytes, len(self.body), body)
@@ -259,6 +272,10 @@ class StompInbound:
 
     def load_header(self, slot: str) -> Any:
         """Return the value of one header field of ``Message``. ``slot`` is the name of its attribute."""
+        if slot == "_message_id" and self._headers is None:  # a ledger needs only the id of each message
+            raw = raw_header(self.head, b"\nNATIVE_MESSAGE_ID:")
+            if raw is not None and raw.isascii() and has_legal_escapes(raw):
+                return unescape(raw.decode())
         return _LOADERS[slot](self, self._headers or self._decode())
 
     def load_headers(self, message: Headers) -> None:

@@ -141,5 +141,28 @@ def test_the_header_lines_of_a_text_are_decoded_when_a_header_is_read_and_not_be
     inbound = StompInbound(HEADS[broker].encode(), b"hello", dialect_of(broker))
     message = inbound.to_message(Queue("q"))
     assert (message.body, inbound._headers) == ("hello", None)
-    assert message.message_id == "ID:1"
+    assert (message.message_id, inbound._headers) == ("ID:1", None)  # a ledger reads the id of each message
+    assert message.priority == 4
     assert inbound._headers is not None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [r"ID\c1", r"a\\c", r"\n\c\\", "", "plain", "Grüße"],
+    ids=["colon", "backslash", "all", "empty", "plain", "umlaut"],
+)
+@pytest.mark.parametrize("broker", HEADS)
+def test_the_message_id_is_the_same_before_and_after_the_header_lines_are_decoded(broker: str, line: str) -> None:
+    head = f"\nmessage-id:7\nNATIVE_MESSAGE_ID:{line}\nNATIVE_MESSAGE_ID:second".encode()
+    alone, decoded = (StompInbound(head, b"hello", dialect_of(broker)) for _ in range(2))
+    decoded._decode()
+    assert alone.load_header("_message_id") == decoded.load_header("_message_id") != "second"
+
+
+@pytest.mark.parametrize("broker", HEADS)
+def test_the_line_ends_and_escapes_of_a_foreign_sender_change_no_reading(broker: str) -> None:
+    head = b"\nmessage-id:7\r\nredelivered:true\r\nexpires:5\r\nredelivered:false\r"
+    inbound = StompInbound(head, b"", dialect_of(broker))
+    assert (inbound.redelivery_count, inbound.expired(5), inbound.expired(4)) == (1, True, False)
+    inbound = StompInbound(b"\nredelivered:trueish\nexpires:0", b"", dialect_of(broker))
+    assert (inbound.redelivery_count, inbound.expired(5)) == (0, False)
