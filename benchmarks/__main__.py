@@ -7,12 +7,13 @@ import os
 import random
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import Progress, TaskID
 
 from benchmarks import auditing, memory, profiling, report, restore, tasks
 from benchmarks.fuzz import run as fuzzing
@@ -141,14 +142,30 @@ def memory_command(
 @main.command(name="restore")
 @click.option("--protocol", "protocols", multiple=True, type=click.Choice([*PROTOCOLS]), default=[*PROTOCOLS])
 @click.option("--rounds", default=5, show_default=True, type=_COUNT, help="The median counts.")
+@click.option(
+    "--outage",
+    "outages",
+    multiple=True,
+    type=click.FloatRange(min=0),
+    help="Measure only the first message, with default options, after so many seconds without a broker; repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Every round, as JSON.")
-def restore_command(protocols: tuple[str, ...], rounds: int, as_json: bool) -> None:
+def restore_command(protocols: tuple[str, ...], rounds: int, outages: tuple[float, ...], as_json: bool) -> None:
     """Kill and restart an embedded broker, and time how soon all is as before."""
     for protocol in protocols:
         with clear_errors(), Progress(console=Console(stderr=True), transient=True) as progress:
-            task = progress.add_task(f"restored over {protocol}", total=restore.STEPS * rounds)
-            result = restore.measure(protocol, rounds, lambda done: progress.update(task, completed=done))  # noqa: B023 - called within
+            task = progress.add_task(f"restored over {protocol}", total=(len(outages) or restore.STEPS) * rounds)
+            update = partial(_completed, progress, task)
+            result = (
+                restore.measure_outages(protocol, outages, rounds, update)
+                if outages
+                else restore.measure(protocol, rounds, update)
+            )
         click.echo(json.dumps(result.as_json()) if as_json else result.sentences())
+
+
+def _completed(progress: Progress, task: TaskID, done: int) -> None:
+    progress.update(task, completed=done)
 
 
 @main.command(name="spark")

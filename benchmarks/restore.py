@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,9 +25,11 @@ BACKLOG = 60_000
 """Messages that wait when the speed is measured."""
 STEPS = 3
 """Measurements of a round."""
+OUTAGE_LIMIT = 1.0
 MAX_RECONNECT_DELAY = 0.1
 """Seconds. By default the waits between attempts grow up to 0.75 s, and no broker is found sooner than at the next
 attempt."""
+_SHORT_WAITS = f"?failover.maxReconnectDelay={MAX_RECONNECT_DELAY * 1e3:.0f}&failover.warnAfterReconnectAttempts=0"
 _PATIENCE = 60.0
 _PROBE_SECONDS = 0.002
 _BIN = 0.1
@@ -73,6 +75,43 @@ def _sentence(what: str, seconds: list[float], limit: float) -> str:
     )
 
 
+@dataclass(frozen=True)
+class OutageReport:
+    """For each outage, the seconds from the port's first answer to the first message, of every round."""
+
+    protocol: str
+    first_message: dict[float, list[float]]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        outages = [{"outage": outage, "seconds": seconds} for outage, seconds in self.first_message.items()]
+        return {"protocol": self.protocol, "options": "default", "limit": OUTAGE_LIMIT, "first_message": outages}
+
+    def sentences(self) -> str:
+        """Return one line for each outage."""
+        return "\n".join(
+            f"{self.protocol}: {_sentence(f'first message after an outage of {outage:g} s', seconds, OUTAGE_LIMIT)}"
+            for outage, seconds in self.first_message.items()
+        )
+
+
+def measure_outages(
+    protocol: str, outages: Sequence[float], rounds: int, progress: Callable[[int], None]
+) -> OutageReport:
+    """Kill an embedded Artemis, start it again after some seconds, and time the first message with default options.
+
+    Raises:
+        BenchmarkError: the connection did not come back.
+    """
+    seconds: dict[float, list[float]] = {outage: [] for outage in outages}
+    with embedded() as broker:
+        for number in range(rounds):
+            for place, outage in enumerate(seconds):
+                seconds[outage].append(_first_message(broker, protocol, "", outage))
+                progress(len(seconds) * number + place + 1)
+    return OutageReport(protocol, seconds)
+
+
 def measure(protocol: str, rounds: int, progress: Callable[[int], None]) -> RestoreReport:
     """Kill and restart an embedded Artemis, first with one consumer that waits, then with many; then cut a wire.
 
@@ -89,10 +128,10 @@ def measure(protocol: str, rounds: int, progress: Callable[[int], None]) -> Rest
     return RestoreReport(protocol, *seconds)
 
 
-def _first_message(broker: EmbeddedArtemis, protocol: str) -> float:
+def _first_message(broker: EmbeddedArtemis, protocol: str, options: str = _SHORT_WAITS, outage: float = 0.0) -> float:
     """From the port's answer to the arrival of a message whose sending began when there was no broker."""
     arrived = threading.Event()
-    with _connection(address(broker, protocol)) as connection, ExitStack() as stack:
+    with _connection(address(broker, protocol), options) as connection, ExitStack() as stack:
         session, listening = (stack.enter_context(connection.create_session()) for _ in range(2))
         queue = session.create_queue("bench-restore")
         producer = session.create_producer(queue)
@@ -101,9 +140,9 @@ def _first_message(broker: EmbeddedArtemis, protocol: str) -> float:
 
         def flows() -> None:
             producer.send("x")
-            _wait(arrived)
+            _wait(arrived, outage)
 
-        return after_restart(broker, protocol, flows)
+        return after_restart(broker, protocol, flows, outage)
 
 
 def _consumers(broker: EmbeddedArtemis, protocol: str) -> float:
@@ -164,9 +203,9 @@ class _Restored:
         self.event.set()
 
 
-def _wait(event: threading.Event) -> None:
-    if not event.wait(_PATIENCE):
-        raise BenchmarkError(f"nothing came back within {_PATIENCE:g} s")
+def _wait(event: threading.Event, outage: float = 0.0) -> None:
+    if not event.wait(outage + _PATIENCE):
+        raise BenchmarkError(f"nothing came back within {outage + _PATIENCE:g} s")
 
 
 def address(broker: EmbeddedArtemis, protocol: str) -> str:
@@ -175,18 +214,19 @@ def address(broker: EmbeddedArtemis, protocol: str) -> str:
 
 
 @contextmanager
-def _connection(member: str) -> Iterator[Connection]:
-    options = f"failover.maxReconnectDelay={MAX_RECONNECT_DELAY * 1e3:.0f}&failover.warnAfterReconnectAttempts=0"
-    with ConnectionFactory(f"failover:({member})?{options}").create_connection() as connection:
+def _connection(member: str, options: str = _SHORT_WAITS) -> Iterator[Connection]:
+    with ConnectionFactory(f"failover:({member}){options}").create_connection() as connection:
         yield connection
 
 
-def after_restart(broker: EmbeddedArtemis, protocol: str, wait: Callable[[], None]) -> float:
-    """Kill the broker, restart it, and return the seconds between its answer and the end of ``wait``."""
+def after_restart(broker: EmbeddedArtemis, protocol: str, wait: Callable[[], None], outage: float = 0.0) -> float:
+    """Kill the broker, restart it after ``outage`` seconds, and return the seconds between its answer and the end of
+    ``wait``."""
     broker.kill()
     with ThreadPoolExecutor(2) as executor:
         waiting = executor.submit(_timed, wait)
         answering = executor.submit(_timed, lambda: _await_answer(broker, protocol))
+        time.sleep(outage)
         broker.restart()
         return waiting.result() - answering.result()
 
