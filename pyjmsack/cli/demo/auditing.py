@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pyjmsack.cli.audit import audit_ledgers, missing_for_audit
+from pyjmsack.cli.errors import Failure
 
 if TYPE_CHECKING:
     from pyjmsack.spark.audit import Audit
@@ -57,6 +58,8 @@ class LedgerOfDemo:
         if self._audits is None and (missing is not None or self.path is None):
             self.left_out = f"Left out: the audit of this run's ledger on Spark. {missing}"
             return None
+        if missing is not None:
+            raise Failure(missing)
         assert self.path is not None  # the path is None only if pyarrow is missing
         click.echo("Auditing the demo's ledger on Spark …", err=True)
         return audit_ledgers((self.path,))
