@@ -1,7 +1,7 @@
-"""Checks the arguments of ``@app.listener`` when the program starts.
+"""Checks the arguments of ``@app.listener`` when the program starts. The options of a listener without an ``App`` are
+the arguments of ``set_message_listener`` in ``core/facade.py``.
 
-To add an argument, add the keyword in ``app/service.py`` and the field in :class:`Settings`. Listeners without an
-``App`` begin in ``core/facade.py``.
+To add an argument, add the keyword in ``app/service.py`` and the field in :class:`Settings`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The command group, and the common parts of all commands: ``--version``, ``--debug``, errors as one line.
 
-To add a command, write a module in this folder, and add its line to ``_COMMANDS``.
+To add a command, write a module in this folder, and add it to ``_OPERATORS`` if it is for operators of brokers, and
+otherwise to ``_COMMANDS``.
 """
 
 from __future__ import annotations

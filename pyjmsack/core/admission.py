@@ -1,4 +1,6 @@
-"""Decides which of the messages that arrived may be handed out (S105, S111-S113, S156, S166, S192)."""
+"""Decides which of the messages that arrived may be handed out (S105, S111-S113, S156, S166, S192): not an expired
+one, not a duplicate, and none that was delivered too often.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Calls the listeners of a connection, one event after the other (S64, S109, S126-S128)."""
+"""Calls the listeners of a connection, one event after the other (S64, S109, S126-S128).
+
+To add an event, see :class:`Events`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The parts of both faces that do not wait: properties and constructors. The faces add the calls that wait."""
+"""The parts of both faces that do not wait: properties, constructors, ``set_message_listener`` and
+``add_connection_listener``. The faces add the calls that wait.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The ``jms.*`` options. They hold for the whole life of a connection, with both protocols.
 
 The limit of message sizes, ``jms.maxMessageSize``, takes effect in ``providers/amqp/provider.py``,
-``amqp/engine/link.py`` and ``amqp/oversize.py``, and in ``providers/stomp/provider.py`` and ``stomp/frames.py``.
+``amqp/engine/link.py``, ``amqp/proton_ends.py`` and ``amqp/oversize.py``, and in ``providers/stomp/provider.py`` and
+``stomp/frames.py``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ STOMP 1.2 says nothing about destination names, prefetch, durable subscriptions 
 its own headers for them. To an unknown broker, this client sends only headers that every broker understands, and
 nothing that could lose a message.
 
-To add a broker, add its dialect to the table here, and its features to ``spi/features.py``.
+To add a broker, add its dialect to the table here, its features to ``spi/features.py``, and the headers that it adds to
+a message to ``spi/stomp_names.py``. Without the last step users see these headers as properties.
 """
 
 from __future__ import annotations
