@@ -38,7 +38,7 @@ class Refusal(NamedTuple):
     why: Why
     outcome: Outcome
     ack_type: AckType | None = None
-    """ActiveMQ's name for the acknowledgement, if the outcome does not determine it."""
+    """ActiveMQ's name for the acknowledgement. ``None`` means that the outcome determines the name."""
     error: JMSException | None = None
 
 
@@ -58,7 +58,7 @@ class RedeliveryLimit:
         self._policy = policy
         self._at_rollback = transacted and not policy.pre_dispatch_check
         self._over: set[int] = set()
-        """The hashes of the identities of messages whose deliveries went over the limit at a rollback."""
+        """The messages that were over the limit at a rollback. Each entry is the hash of the identity of a message."""
 
     def exceeded(self, inbound: Inbound) -> bool:
         """Whether this message was delivered too often, so that it must not be handed out."""
@@ -71,12 +71,12 @@ class RedeliveryLimit:
         return identity is None or hash(identity) in self._over
 
     def refused(self, inbound: Inbound) -> None:
-        """Remember that a message over the limit got its outcome."""
+        """Remember that a message which was delivered too often got its outcome."""
         if self._at_rollback:
             self._over.discard(hash(inbound.identity()))
 
     def rolled_back(self, inbound: Inbound) -> None:
-        """Remember that a transaction that received this message is rolled back."""
+        """Remember this message if the rollback of its transaction makes the number of its deliveries too high."""
         if self._at_rollback and self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries + 1):
             identity = inbound.identity()
             if identity is not None:
@@ -84,8 +84,8 @@ class RedeliveryLimit:
 
 
 class Admission:
-    """Decides whether each message of one consumer may be handed out. It only decides: the caller settles, logs and
-    counts.
+    """Decides whether each message of one consumer may be handed out. This class only decides. The caller settles, logs
+    and counts the messages.
 
     Args:
         channel: the connection, whose options and ``consumer_transform`` hook are used.

@@ -32,7 +32,7 @@ class Browser:
         session.check_open()
         timeout = channel.options.request_timeout
         message = consumer.taking.take()
-        looks = 2  # because Artemis 2.56 sometimes answers a browser's drain before it delivers the messages
+        looks = 2  # twice, because Artemis 2.56 sometimes answers a drain before it delivers the messages
         while message is None and looks and session.started and not consumer.closed:
             looks -= 1
             done: Completion[None] = Completion()

@@ -32,7 +32,8 @@ class State(Enum):
     OPEN = "open"
     """The connection works, as far as the client knows."""
     UNNAMED = "unnamed"
-    """The connection is not open, because a caller gave up while it was being opened with another client id."""
+    """The connection is not open, because a caller gave up while the connection was being opened with another client
+    id."""
     FAILED = "failed"
     """The connection is lost. It can only be closed. ``Channel.failure`` is the reason."""
     CLOSED = "closed"
@@ -100,7 +101,8 @@ class Channel:
         self.metadata: ConnectionMetadata | None = None
         self.failure: BaseException | None = None
         self.lost_generation = 0
-        """The number of the last connection that was lost and restored. Its messages are delivered again (S95)."""
+        """The number of the last connection that was lost and restored. The broker delivers the messages of that
+        connection again (S95)."""
         self.message_id_prefix = f"{self.options.connection_id_prefix}{uuid.uuid4()}"
         self._ids = itertools.count(1)
 

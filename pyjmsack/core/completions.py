@@ -42,7 +42,7 @@ class CompletionListener(Protocol):
 
 
 class _Pending:
-    """One send with a listener. Its :meth:`answered` is called when the send is answered."""
+    """One send that has a completion listener. :meth:`answered` is called when the broker has answered the send."""
 
     __slots__ = ("_owner", "_then", "error", "listener", "message", "over")
 
@@ -83,7 +83,7 @@ class Completions:
         self._empty: Completion[None] | None = None
 
     def entry(self, listener: CompletionListener, then: Done | None = None) -> _Pending:
-        """Return an entry for a send with this listener. The code that gets the broker's answer must call
+        """Return the entry of a send that has this listener. The code that gets the broker's answer must call
         ``entry.answered(error)``, which also calls ``then(error)``.
         """
         return _Pending(self, listener, then)

@@ -69,7 +69,7 @@ class Connection:
         self._subscriptions = Subscriptions(self.channel)
         self.temporaries = Temporaries(self.channel, self._has_consumer_of)
         self._used = False
-        """Whether the connection was used, so that a new client id is refused (S122)."""
+        """Whether the connection was used. After that, the client id cannot be changed any more (S122)."""
         self._closing: Completion[None] | None = None
         self._warns = False
         self._interrupted = False

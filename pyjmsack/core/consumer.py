@@ -71,8 +71,8 @@ class Consumer:
         feed: gives messages to the listener in the way of this face. A dispatcher calls this function.
         subscriptions: the subscriptions of the connection. The name of a subscription is free again when the consumer
             has ended.
-        leave: called with the id when the consumer ends. It takes the consumer out of the table of the session, and
-            returns ``None`` if another thread was first.
+        leave: called with the id of the consumer when the consumer ends. It takes the consumer out of the table of the
+            session, and returns ``None`` if another thread was first.
         allow_pull_listener: whether a listener may be set with prefetch 0 (S9).
 
     Raises:
@@ -149,7 +149,7 @@ class Consumer:
 
     @property
     def trace(self) -> TracedConsumer | None:
-        """Makes spans. ``None`` means that there are no spans."""
+        """The object that makes the spans of this consumer. ``None`` means that there are no spans."""
         return self.taking.trace
 
     @property
@@ -211,7 +211,7 @@ class Consumer:
         self.arrived()
         if self._channel.failure is not None:
             return
-        if self.session.remote_close.error is None:  # if the session ended too, its end was reported already
+        if self.session.remote_close.error is None:  # if the session ended too, its listeners were called already
             self.remote_close.happened(error)
         if self.listening.listener is not None:
             self._channel.events.report(error)
@@ -245,11 +245,11 @@ class Consumer:
 
     @property
     def wants_more(self) -> bool:
-        """Whether the broker may send more."""
+        """Whether the broker may send more messages to this consumer."""
         return self.state in (State.OPEN, State.DETACHED)
 
     def set_listener(self, listener: Listener | None, concurrency: int = 1) -> None:
-        """Install or remove a listener (S9). It gets up to ``concurrency`` messages at a time."""
+        """Install or remove a listener (S9). The listener gets up to ``concurrency`` messages at a time."""
         self.check_open()
         self.listening.check(listener, concurrency)
         if listener is not None:
@@ -287,7 +287,7 @@ class Consumer:
 
     @property
     def takes_part(self) -> bool:
-        """Whether this consumer delivered messages of the open transaction (S83, S84)."""
+        """Whether the open transaction has messages of this consumer (S83, S84)."""
         return self.unsettled.in_transaction
 
     def rolled_back(self, inbound: Inbound) -> None:
@@ -296,8 +296,8 @@ class Consumer:
             self.admission.limit.rolled_back(inbound)
 
     def halt(self) -> Steps[None]:
-        """Drain the link, because a newer message must not come before the messages that the rollback delivers again
-        (S83)."""
+        """Drain the link: the broker sends the messages that are on their way, and then stops. Otherwise a newer
+        message could come before the messages that the rollback delivers again (S83)."""
         if self.info.prefetch > 0:
             done: Completion[None] = Completion()
             self._channel.submit(self._channel.provider.drain, self.info.id, done)

@@ -73,8 +73,9 @@ class ConnectionFacade(StrictNames):
 
     @property
     def exception_listener(self) -> Callable[[JMSException], Any] | None:
-        """Called with each error that no caller waits for: a lost connection (once, S128), a failed asynchronous send
-        (S64), a consumer that the broker closed (S126), a listener that raises in CLIENT or transacted mode (S20).
+        """A callable that gets each error for which no caller waits: a lost connection (once, S128), a failed
+        asynchronous send (S64), a consumer that the broker closed (S126), a listener that raises in CLIENT or
+        transacted mode (S20).
 
         Raises (on setting):
             TypeError: the listener is neither callable nor ``None``.
@@ -89,13 +90,14 @@ class ConnectionFacade(StrictNames):
 
     @property
     def message_transformer(self) -> object | None:
-        """The object that replaces messages before they are sent and after they were received (S192). Its functions are
-        described at the factory. A new transformer takes effect at once; ``None`` removes the transformer.
+        """The object that replaces messages before they are sent and after they were received (S192). The class of the
+        connection factory describes its functions. A new transformer takes effect at once; ``None`` removes the
+        transformer.
 
         If ``consumer_transform`` raises, the error goes to the exception listener, the message is delivered again, and
         the redelivery is counted. If ``producer_transform`` raises, ``send`` raises. If a function returns another
-        message, this message takes the id, the correlation id and the ``reply_to`` of the original, unless it has its
-        own. A send replaces the id by a new one.
+        message, this message takes the id, the correlation id and the ``reply_to`` of the original. A value that the
+        new message has already is kept. A send replaces the id by a new one.
 
         Raises (on setting):
             TypeError: the object has neither function, or a function that is not a plain function.
@@ -111,8 +113,8 @@ class ConnectionFacade(StrictNames):
 
         The listener may lack any of these methods. In ``pyjmsack.aio`` they may be coroutine functions.
 
-        - ``on_connection_established(url)``: the connection is open. If it is open already when the listener is added,
-          the method is called at once.
+        - ``on_connection_established(url)``: the connection is open. If the connection is open already when the
+          listener is added, the method is called at once.
         - ``on_connection_failure(error)``: the connection is lost.
         - ``on_connection_interrupted(url)`` and ``on_connection_restored(url)``: with ``failover:`` only.
         - ``on_session_closed(session, error)``, ``on_producer_closed(producer, error)`` and
@@ -313,12 +315,13 @@ class ProducerFacade(StrictNames):
 
     @property
     def destination(self) -> Destination | None:
-        """Where the messages go, or ``None`` if each send names its destination (S67)."""
+        """The destination of the messages. ``None`` means that each send names its destination (S67)."""
         return self._core.info.destination
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """Whether the broker keeps the messages over a restart. The default is ``PERSISTENT``: it keeps them (S152)."""
+        """Whether the broker keeps the messages over a restart. The default is ``PERSISTENT``: the broker keeps them
+        (S152)."""
         return self._core.defaults.delivery_mode
 
     @delivery_mode.setter
@@ -386,7 +389,7 @@ class RequestorFacade(StrictNames):
 
     @property
     def destination(self) -> Destination:
-        """Where the requests go."""
+        """The destination of the requests."""
         return self._core.destination
 
     @property
@@ -438,7 +441,8 @@ class ConsumerFacade(StrictNames):
     @property
     def message_listener(self) -> Callable[[Message], Any] | None:
         """A callable that gets each message, one at a time, on a thread of the session; in ``pyjmsack.aio``, in a task
-        of the session. There it may be a coroutine function. S18, S20 and S21 say what happens if the callable raises.
+        of the session. In ``pyjmsack.aio`` the callable may be a coroutine function. S18, S20 and S21 say what happens
+        if the callable raises.
 
         Raises (on setting):
             IllegalStateException: the consumer is closed, or has prefetch 0 (S9).

@@ -36,10 +36,10 @@ class FactoryFacade(StrictNames):
         options: more URL options, by their Java names. They override those in the URL.
         ledger: directory in which each connection records its sends, its deliveries and its events. The factories of
             several programs may share it. Needs ``pyjmsack[ledger]``. ``None`` records nothing.
-        message_transformer: an object with ``producer_transform(message, destination)``, called before a message is
-            stamped and sent, and ``consumer_transform(message, destination)``, called before a message is handed out.
-            One of the two may be missing. Each returns a message to use instead, or ``None`` to keep the message. Both
-            are plain functions, also in ``pyjmsack.aio`` (S192).
+        message_transformer: an object with ``producer_transform(message, destination)``, called before the headers of a
+            message are set and the message is sent, and ``consumer_transform(message, destination)``, called before a
+            message is handed out. One of the two may be missing. Each returns a message to use instead, or ``None`` to
+            keep the message. Both are plain functions, also in ``pyjmsack.aio`` (S192).
         ssl_context: used for TLS schemes instead of a context made from the ``transport.*`` options.
 
     Raises:
@@ -98,7 +98,7 @@ class FactoryFacade(StrictNames):
         return None if self._ledger is None else create_ledger(self._ledger)
 
     def _create_tracing(self) -> Tracing | None:
-        """Return the tracing of a new connection."""
+        """Return the object that traces a new connection. ``None`` without tracing."""
         return create_tracing(self._url.connection.tracing)
 
     def __repr__(self) -> str:
@@ -106,7 +106,8 @@ class FactoryFacade(StrictNames):
 
 
 def _has_opentelemetry() -> bool:
-    try:  # the package opentelemetry alone proves nothing, because every package of OpenTelemetry installs it
+    # a look for the package ``opentelemetry`` alone is not enough, because every package of OpenTelemetry installs it
+    try:
         return find_spec("opentelemetry.instrumentation.instrumentor") is not None
     except ModuleNotFoundError:
         return False

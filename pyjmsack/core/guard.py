@@ -69,10 +69,12 @@ class MemoryStore:
 
     @staticmethod
     def key(identity: bytes) -> int:
-        """Return a hash of 64 bits. In another process, the same identity has another hash. A hash takes a tenth of the
-        time of a digest.
-        The probability that a new message has the same hash as one of 65,536 remembered messages is 4e-15. Such a
-        message could be skipped only after a failover, because the guard does not look before."""
+        """Return a hash of 64 bits. In another process, the same identity has another hash.
+
+        A hash is used because a digest takes ten times as long. The probability that a new message has the same hash as
+        one of 65,536 remembered messages is 4e-15. Even such a message is skipped only after a failover, because the
+        guard compares no hashes before a failover.
+        """
         return hash(identity)
 
     def add(self, keys: Sequence[int]) -> None:

@@ -82,7 +82,7 @@ CallLater = Callable[[float, Callable[[], None]], None]
 
 
 class Delays:
-    """Keeps the redelivered messages of one consumer back for a time, as the redelivery policy says.
+    """Delays the redelivered messages of one consumer, each for the time that the redelivery policy sets.
 
     The client makes the wait, because the broker delivers messages again at once. The wait of a message begins when the
     message could be handed out. The consumer's thread starts the wait, and the loop's timer ends the wait. Each field
@@ -172,7 +172,7 @@ class Inbox:
 
     Args:
         messages: the container, in the order in which the messages are handed out.
-        delays: keeps redelivered messages back. ``None`` means that no message is delayed.
+        delays: delays redelivered messages. ``None`` means that no message is delayed.
         guard: the guard of the consumer. If it has a file, the file is asked about each message.
         runtime: brings the answers of the guard's file to the loop, and computes the identities of large messages on
             another thread.
@@ -211,7 +211,7 @@ class Inbox:
         self._runtime = runtime
         self._look = look
         self._arrivals: deque[Completion[None]] = deque()
-        self._unasked: list[Inbound] = []  # an empty deque would take 700 bytes of each consumer
+        self._unasked: list[Inbound] = []  # because an empty deque would take 700 bytes for each consumer
         """Messages that arrived and were not looked up in the guard's file yet."""
         self._weighs = (guard is not None or identifies) and self._guard is None
         self._heavy: list[Inbound] = []
@@ -257,8 +257,8 @@ class Inbox:
             arrival.succeed()
 
     def _told(self) -> None:
-        """Look again for a message that may be handed out, because the guard's file answered or wrote the keys that
-        waited, or because digests are ready. Runs on the loop.
+        """Look again for a message that may be handed out, because the guard's file answered, because the file has
+        written the keys that waited, or because digests are ready. Runs on the loop.
         """
         self.untold = False
         self._look()

@@ -43,7 +43,8 @@ class Workers:
         self._dispatchers = dispatchers
         self._load = [0] * len(dispatchers)
         self._groups: dict[str, tuple[int, int]] = {}
-        """For each group with messages at work: its worker, and the number of these messages."""
+        """For each group of which the listener still has messages: the worker of the group, and the number of these
+        messages."""
         self._worker_of: dict[int, int] = {}
         self._inside: dict[int, Inbound] = {}
 
@@ -165,7 +166,8 @@ class Source(Protocol):
         ...
 
     def take_for_listener(self) -> Message | None:
-        """Take the next message that the listener may have; in a transacted session it joins the transaction."""
+        """Take the next message that the listener may have. In a transacted session the message joins the
+        transaction."""
         ...
 
     @property
@@ -185,7 +187,8 @@ class Listening:
         dispatchers: the dispatchers of the session.
         feed: gives messages to the listener in the way of this face. A dispatcher calls this function.
         trace: makes spans. ``None`` means that there are no spans.
-        allow_pull: whether a listener may be set with prefetch 0, so that the client asks for each message (S9).
+        allow_pull: whether a listener may be set with prefetch 0. The client then asks the broker for each message
+            (S9).
     """
 
     __slots__ = (
@@ -253,7 +256,7 @@ class Listening:
             )
 
     def set(self, listener: Listener | None, concurrency: int) -> None:
-        """Install or remove a listener. It gets up to ``concurrency`` messages at a time."""
+        """Install or remove a listener. The listener gets up to ``concurrency`` messages at a time."""
         self.listener = listener
         self.workers = None if concurrency == 1 else self._dispatchers.workers(concurrency)
         if listener is None:
@@ -286,9 +289,9 @@ class Listening:
         """Remember that the dispatcher stops, because it found no message. Look once more, because a message may have
         come meanwhile.
 
-        No worker finishes between the look of :meth:`begin` or :attr:`out_of_messages` into the inbox and this look,
+        No worker finishes between the first look, of :meth:`begin` or :attr:`out_of_messages`, and this second look,
         because the dispatcher has the session (in asyncio, because there is no ``await`` in between). A worker that
-        finishes later finds that the dispatcher has stopped, and starts it again.
+        finishes after the second look finds that the dispatcher has stopped, and starts the dispatcher again.
         """
         self._scheduled = False
         source = self._source
@@ -330,13 +333,14 @@ class Listening:
         return Call(listener, message, workers, workers.enter(message))
 
     def leave(self, call: Call) -> None:
-        """Remember that the listener has finished with a message, and that its outcome is handled."""
+        """Free the worker of a message, because the listener has finished and the message has its outcome."""
         if call.workers is not None:
             call.workers.leave(call.message)
             self.schedule()
 
     def process(self, message: Message) -> Processed | None:
-        """Begin the span of a listener that gets this message. ``None`` if there are no spans."""
+        """Begin the span of a listener that gets this message. Return the object that ends the span, or ``None`` if
+        there are no spans."""
         return None if self._trace is None else self._trace.process(message)
 
     def end(self, message: Message, error: BaseException | None) -> bool:

@@ -128,7 +128,7 @@ class Producer:
         session: the facts about the session that its producers and consumers may read.
         info: id and destination.
         completions: returns the object that calls the session's completion listeners; the first call makes it.
-        leave: called with the id when the producer is closed.
+        leave: called with the id of the producer when the producer is closed.
     """
 
     def __init__(
@@ -185,7 +185,9 @@ class Producer:
         if self.closed or self._session.closed or not self._channel.usable:
             self._check_open()
         if self.transacted and self._session.transactions.ending:
-            raise IllegalStateException("a commit or rollback of this session is under way; send after it has returned")
+            raise IllegalStateException(
+                "a commit or rollback of this session is under way; send after commit() or rollback() has returned"
+            )
         bound = self.info.destination
         target = bound if destination is None and self._stays else self._target(destination, message)
         assert target is not None  # because ``_stays`` is true only if there is a fixed destination
@@ -193,7 +195,9 @@ class Producer:
         if self._channel.transforms.sent is not None:
             message = self._channel.transforms.sent(message, target)
         if message._locked:
-            raise IllegalStateException("the message is read-only until its completion listener was called (S73)")
+            raise IllegalStateException(
+                "the message is read-only until its completion listener was called; send it again after that (S73)"
+            )
         if message._properties is not None and not ORDERS.isdisjoint(message._properties):
             check_orders(message, self._channel.the_metadata)
         defaults = self.defaults

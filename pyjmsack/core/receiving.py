@@ -38,7 +38,7 @@ class Source(Protocol):
 
     @property
     def wants_more(self) -> bool:
-        """Whether the broker may send more."""
+        """Whether the broker may send more messages to this consumer."""
         ...
 
     @property
@@ -130,7 +130,7 @@ class Receiving:
         try:
             yield done, None
         finally:  # also if the caller gives up, because the drain used the credit up
-            # not during a rollback of another task, which asks for credit at its end, after the older messages (S83)
+            # not if another task rolls back, because the rollback asks for credit, after the older messages (S83)
             if self._info.prefetch > 0 and self._source.wants_more and not self._session.transactions.ending:
                 self._channel.submit(self._channel.provider.start_consumer, self._info.id)
         message = yield from self._receive_answered(body_type, since)

@@ -1,4 +1,4 @@
-"""Records for a ledger what happens to messages. Without a ledger none of this code runs.
+"""Records the deliveries and the outcomes of messages in a ledger. Without a ledger none of this code runs.
 
 A record is made before the outcome leaves for the broker, so that the ledger of a killed process never knows less than
 the broker.
@@ -132,7 +132,8 @@ class Deliveries:
         if inbound in self._open:
             self._write(self._open[inbound], "recovered")
         self._ordinal += 1
-        if message._lazy is not None:  # loaded here, because reading the empty slot would raise and catch an error
+        # the id is loaded here, because a read of the empty slot is slower: it raises and catches an error
+        if message._lazy is not None:
             message._message_id = message._lazy.load_header("_message_id")
         delivery = (message._message_id, self._ordinal, time_ns(), message._redelivery_count)
         if inbound.settled:  # by the broker, before it was delivered

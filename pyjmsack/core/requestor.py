@@ -49,7 +49,8 @@ def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
 GIVEN_UP = 10_000
 """The most requests that were given up and whose correlation ids one requestor remembers."""
 REPLIES = 100
-"""The most replies to one request that wait for its caller. The caller takes the first that can be decoded."""
+"""The most replies to one request that are kept for its caller. The caller takes the first reply that can be
+decoded."""
 _ONLY_IN_MESSAGE_IDS = "ID:AMQP_NO_PREFIX:"
 """The library puts this prefix before a received message id that had no prefix on the wire, but never before a received
 correlation id (S159)."""
@@ -62,8 +63,8 @@ class Request:
 
     def __init__(self, message_id: str, correlation_id: str | None) -> None:
         self.replies: deque[Inbound] = deque()
-        """The replies, undecoded. The waiting caller decodes them, and not the loop, because a large reply
-        takes time."""
+        """The replies, undecoded. The waiting caller decodes the replies. The loop does not, because decoding a large
+        reply takes time."""
         self.arrival: Completion[None] = Completion()
         self.error: BaseException | None = None
         self.over = False
@@ -83,8 +84,8 @@ class Request:
 
 
 class Requestor:
-    """The core of one requestor. It has a session of its own, so that it depends on no mode and no listener of another
-    session.
+    """The core of one requestor. A requestor has a session of its own, because the mode and the listeners of another
+    session must not affect it.
     """
 
     def __init__(self, connection: Connection, session: Session) -> None:
@@ -126,7 +127,7 @@ class Requestor:
 
     @property
     def destination(self) -> Destination:
-        """Where the requests go."""
+        """The destination of the requests."""
         destination = self._producer.info.destination
         assert destination is not None  # see open()
         return destination
@@ -161,7 +162,7 @@ class Requestor:
             for each in request.ids:
                 self._requests[each] = request
             self._producer.submit(outbound, awaited=True)
-            self._look()  # if the link was lost meanwhile, only this look finds it
+            self._look()  # if the link was lost meanwhile, only this call notices the loss
         except BaseException:  # Ctrl-C
             self._forget(request)
             raise

@@ -24,8 +24,8 @@ Command = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 def run_commands(outbox: deque[Command]) -> None:
-    """Run the commands of an outbox on the loop. A command that raises fails the call that waits for it, and no other
-    call.
+    """Run the commands of an outbox on the loop. If a command raises, only the call that waits for this command gets
+    the error.
     """
     arguments: tuple[Any, ...] = ()
     while outbox:
@@ -127,13 +127,14 @@ class Runtime(Protocol):
         ...
 
     def submit_lazily(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """As :meth:`submit`, for a command whose answer nobody waits for. The loop may be woken a moment later, so that
-        commands that follow at once run together with this one.
+        """Run ``command(*arguments)`` on the loop, as :meth:`submit` does, perhaps a moment later. Commands that follow
+        at once then run together with this command. Nobody may wait for the answer.
         """
         ...
 
     def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """As :meth:`submit`, for a thread that is neither the caller's thread nor that of the loop."""
+        """Run ``command(*arguments)`` on the loop, as :meth:`submit` does. Called on a thread that is neither the
+        caller's thread nor the thread of the loop, such as the thread of the guard's file."""
         ...
 
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:

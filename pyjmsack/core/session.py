@@ -50,10 +50,11 @@ class Session:
     Args:
         channel: the way to the broker.
         info: id and acknowledge mode.
-        subscriptions, temporaries: those of the connection.
+        subscriptions: the named subscriptions of the connection.
+        temporaries: the temporary destinations of the connection.
         face: makes the object that serves this session in its face.
-        leave: called with the id when the session ends.
-        consumer_made: called when there is a new consumer.
+        leave: called with the id of the session when the session ends.
+        consumer_made: called after a consumer was created.
     """
 
     def __init__(
@@ -198,7 +199,7 @@ class Session:
 
     def _add(self, consumer: Consumer) -> None:
         """Remember an attached consumer. If another thread or task closes the session meanwhile, end the consumer
-        instead, because over STOMP it would go on receiving.
+        instead, because over STOMP the consumer would go on receiving.
 
         The close first notes that the session is closed, and then ends the noted consumers. This method first notes the
         consumer, and then looks whether the session is closed. So either the close or this method ends the consumer.

@@ -122,7 +122,8 @@ class Sources:
     def _consumer_info(
         self, destination: Destination, options: DestinationOptions, prefetch: int, browser: bool
     ) -> ConsumerInfo:
-        """Return the description of a consumer. An option of the destination overrides that of the connection."""
+        """Return the description of a consumer. An option of the destination overrides the same option of the
+        connection."""
         jms = self._channel.options
         presettled = browser or self._info.ack_mode.presettled
         presettled = presettled or jms.presettle_policy.consumer(destination, self._info.transacted)
@@ -151,6 +152,7 @@ class Sources:
         durable = subscription is not None and subscription.durable
         auto = self._info.ack_mode is AckMode.AUTO_ACKNOWLEDGE
         prefetch = policy.for_destination(destination, given, durable=durable, browser=browser, auto=auto)
-        # A browser may prefetch more than asked, because it takes no message from other consumers. It must, because
-        # Artemis 2.56 is unreliable when the credit of a browser runs out (S134).
+        # A browser may prefetch more than asked, because it takes no message from other consumers. A browser must
+        # prefetch at least this number, because Artemis 2.56 is unreliable when the credit of a browser runs out
+        # (S134).
         return max(prefetch, MIN_BROWSER_PREFETCH) if browser else prefetch

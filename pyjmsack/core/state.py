@@ -23,7 +23,8 @@ class State(IntEnum):
 
 
 class SessionState:
-    """One session, as its producers and consumers see it. Only the :class:`~pyjmsack.core.session.Session` changes it.
+    """The facts about one session that its producers and consumers may read. Only the
+    :class:`~pyjmsack.core.session.Session` changes these facts.
 
     Args:
         channel: the connection.

@@ -104,7 +104,7 @@ class Counts:
 
     @property
     def gone(self) -> int:
-        """How many messages arrived that this consumer never hands out."""
+        """The number of messages that arrived and that this consumer never hands out."""
         return self.skipped + self.refused
 
     def stats(self, *, buffered: int, unacknowledged: int) -> ConsumerStats:

@@ -1,8 +1,8 @@
 """How the core waits without knowing how its caller waits.
 
-A step generator yields ``(completion, timeout)`` and is sent ``True`` when the completion is done, ``False`` when the
-time ran out first. ``yield from`` composes generators. There are two ways to wait for the broker: :func:`answered`
-waits for the answer to a request, and :func:`ended` waits for a close.
+A step generator yields ``(completion, timeout)``. The face then waits, and sends ``True`` into the generator when the
+completion is done, or ``False`` if the time runs out first. ``yield from`` composes generators. There are two ways to
+wait for the broker: :func:`answered` waits for the answer to a request, and :func:`ended` waits for a close.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Steps = Generator[Wait, bool, T]
 
 
 class Deadline:
-    """A point of monotonic time shared by the steps of one operation.
+    """The moment at which one operation must be over. All steps of the operation share this object.
 
     Args:
         seconds: the time from now; ``None`` means no limit.

@@ -39,7 +39,7 @@ def check_topic(topic: object) -> None:
 
 
 class _Use:
-    """The subscribers of one name: a single one, or several that share the subscription."""
+    """The subscribers of one name: a single subscriber, or several that share the subscription."""
 
     def __init__(self, shared: bool, topic: Destination | None, selector: str | None) -> None:
         self.shared = shared
@@ -130,7 +130,7 @@ class Subscriptions:
 
     def withdraw(self, claimed: Completion[Subscription]) -> None:
         """Withdraw a claim, because nobody waits for it any more."""
-        claimed.fail(IllegalStateException("given up"))
+        claimed.fail(IllegalStateException("the caller gave up while it waited for the name of the subscription"))
         if claimed.error is None:
             self.release(claimed.result())
 

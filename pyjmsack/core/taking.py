@@ -1,4 +1,5 @@
-"""Takes messages from the inbox for the caller: finds the next message, asks whether it may be handed out, and counts.
+"""Takes messages from the inbox for the caller: finds the next message, asks whether it may be handed out, and counts
+it.
 
 :class:`Taking` has no waits. If Ctrl-C comes between the inbox and the caller, the message goes back to the inbox.
 """
@@ -102,8 +103,8 @@ class Taking:
         self._step = max(1, info.prefetch // 10)
         self._taken = 0
         self._prompt = session.info.ack_mode.presettled
-        """Whether the provider must learn at once that messages were taken. This is so in a mode without
-        acknowledgements, because over STOMP the provider acknowledges such messages when they are taken."""
+        """Whether the provider must learn at once that messages were taken. True in the mode without acknowledgements,
+        because over STOMP the provider acknowledges the messages of this mode when they are taken."""
         self._stopped = False
         self._here = session.channel.runtime.thread
         self._finish = finish
@@ -116,8 +117,8 @@ class Taking:
         """The number of the thread that may have a message on its way from the inbox to the caller, without an outcome
         yet; 0 means no thread."""
         self._at_work = False
-        """Whether the next message waits, because a listener still processes an earlier delivery of it, from a lost
-        connection."""
+        """Whether the next message must wait, because a listener still processes an earlier delivery of the same
+        message, from a lost connection."""
 
     def stop(self) -> None:
         """Take no more messages. A message that is on its way to the caller already (``passing``) still arrives."""
@@ -270,7 +271,8 @@ class Taking:
             self._inbox.messages.appendleft(inbound)
 
     def take_for_listener(self) -> Message | None:
-        """Take a message for a listener. It is not acknowledged. In a transacted session it joins the transaction."""
+        """Take a message for a listener. The message is not acknowledged. In a transacted session it joins the
+        transaction."""
         try:
             self.passing = self._here()  # before the look into the inbox, so that a close waits for this message
             message = self.take(REFUSED_AT_ONCE)
@@ -291,7 +293,8 @@ class Taking:
             self._finish()
 
     def receive_now(self, body_type: type[Any] | None = None, since: int | None = None) -> Message | None:
-        """Take a message for ``receive()``. In the automatic modes it is acknowledged before it is handed out (S16).
+        """Take a message for ``receive()``. In the automatic modes the message is acknowledged before it is handed out
+        (S16).
 
         Args:
             body_type: the type that the body must have. ``None`` means any type.

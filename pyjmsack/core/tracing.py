@@ -36,8 +36,8 @@ _NAMES = {
 GATHER = 0.1
 """Seconds for which ended operations are collected, because waking a thread costs more than ending a span."""
 MOST = 10_000
-"""The most ended operations of a connection that wait for the dispatcher. Further ones are dropped, so that they do not
-fill the memory. This happens only if an exporter or a span processor blocks."""
+"""The most ended operations of a connection that wait for the dispatcher. Further operations are dropped, because they
+would fill the memory. This happens only if an exporter or a span processor blocks."""
 
 
 def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
@@ -58,7 +58,7 @@ class TracedSend:
         self._traces = traces
         self._operation = operation
         self.properties = properties
-        """The properties that the message has while it is encoded, in place of its own."""
+        """The properties that are encoded with the message instead of its own properties."""
         self._awaited = False
         """Whether the caller waits for the answer, and ends the operation."""
 
@@ -116,8 +116,8 @@ class TracedConsumer:
         self._traces = traces
         self._tracing = tracing
         self.receives = True
-        """Whether ``receive`` makes spans. It makes none if ``app/`` calls it for a listener, because the listener has
-        a span."""
+        """Whether ``receive`` makes spans. ``receive`` makes no span if ``app/`` calls it for a listener, because the
+        listener has a span."""
 
     def receive(self, message: Message, since: int | None, *, accepts: bool) -> None:
         """Remember that ``receive`` is about to return this message, which is not acknowledged yet."""
@@ -135,7 +135,8 @@ class TracedConsumer:
             raise
 
     def process(self, message: Message) -> Processed | None:
-        """Begin the span of a listener that gets this message."""
+        """Begin the span of a listener that gets this message. Return the object that ends the span, or ``None`` if
+        there is no span."""
         processing = safely(self._tracing.process, message)
         return None if processing is None else Processed(processing)
 
@@ -191,7 +192,7 @@ class Traces:
         return None if sent is None else TracedSend(self, sent.operation, sent.properties)
 
     def consumer(self, info: ConsumerInfo) -> TracedConsumer | None:
-        """Return the tracing of a new consumer."""
+        """Return the object that traces a new consumer. ``None`` if consumers are not traced."""
         consumer = safely(self._tracing.consumer, info)
         return None if consumer is None else TracedConsumer(self, consumer)
 

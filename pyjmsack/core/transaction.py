@@ -72,7 +72,7 @@ class Transaction:
 
     @property
     def decided(self) -> bool:
-        """True if no further answer can change the end of the transaction: a send failed, or all are answered."""
+        """True if no further answer can change the end of the transaction: a send failed, or all sends are answered."""
         return self.failure is not None or self.settled >= self.submitted
 
     def when_decided(self, done: Completion[None]) -> None:
@@ -108,7 +108,7 @@ class Participant(Protocol):
 
     @property
     def takes_part(self) -> bool:
-        """Whether the consumer delivered messages of the open transaction (S83, S84)."""
+        """Whether the open transaction has messages of this consumer (S83, S84)."""
         ...
 
     def rolled_back(self, inbound: Inbound) -> None:
@@ -116,8 +116,8 @@ class Participant(Protocol):
         ...
 
     def halt(self) -> Steps[None]:
-        """Drain the link, because no newer message may come before the messages that the rollback delivers
-        again (S83).
+        """Drain the link: the broker sends the messages that are on their way, and then stops. Otherwise a newer
+        message could come before the messages that the rollback delivers again (S83).
         """
         ...
 
@@ -235,9 +235,9 @@ class Transactions:
             raise _rolled_back(transaction, "because the commit failed", error, in_doubt=not known)
 
     def _ask_to_commit(self, number: int, done: Completion[None]) -> None:
-        """Ask the broker to commit, unless another thread has closed the session (S84). Runs on the loop.
-        The close has rolled back the work of the transaction. Without this check, some providers would commit an empty
-        transaction, and the caller would believe that its work took effect.
+        """Ask the broker to commit, unless another thread has closed the session (S84). A close has rolled back the
+        work of the transaction. Without this check, some providers would commit an empty transaction, and the caller
+        would believe that its work took effect. Runs on the loop.
         """
         if self._session_ended:
             done.fail(TransactionRolledBackException("the session was closed before the broker was asked to commit"))
@@ -300,7 +300,7 @@ class Transactions:
     def _discharge(self, operation: Any, undone: Iterable[Participant] = ()) -> Steps[BaseException | None]:
         """End the transaction, and begin the next one in the same burst. Return the error if the end failed.
 
-        After a rollback, the consumers in ``undone`` give their prefetched messages back:
+        If the transaction is rolled back, the consumers in ``undone`` give their prefetched messages back. They do so:
 
         - after the rollback, because ActiveMQ Classic delivers messages again in the order in which they went back to
           the queue (Artemis keeps the order of the queue in any case);

@@ -32,7 +32,7 @@ PLENTY = 32
 """While the inbox holds at least this number of messages, an acknowledgement or a request for more messages may wait,
 so that several of them leave together. Neither the consumer nor the broker runs out of work meanwhile."""
 GONE: Final = object()
-"""The result of a pop if another thread has popped the message before."""
+"""The result of a pop from a table of messages, if another thread has taken the message out before."""
 LAZY_SHARE = 0.5
 """The size of a batch of acknowledgements in DUPS_OK mode on a topic, as a part of the prefetch (S46)."""
 WARNING_SHARE = 1.5
@@ -78,7 +78,7 @@ class AckBatch:
     gives each message to only one of them.
 
     Args:
-        settle: accepts several messages together.
+        settle: gives several messages the outcome "accepted" in one command.
         call_later: ``call_later(seconds, callback)`` calls ``callback`` on the loop after this time.
         size: the number of messages that make a batch.
         timeout: seconds that a message may wait here (S41, S44). ``None`` means no limit.
@@ -111,7 +111,8 @@ class AckBatch:
             self._call_later(self._timeout, self._overdue)
 
     def flush(self) -> None:
-        """Acknowledge the pending messages in one burst: consecutive deliveries make one AMQP disposition (S27)."""
+        """Acknowledge the pending messages in one burst: over AMQP, one frame carries the outcome of consecutive
+        deliveries (S27)."""
         batch = [*taken(self._pending)]
         if batch:
             self._settle(batch)
@@ -124,8 +125,9 @@ class AckBatch:
 class AckWindow:
     """Limits how many unacknowledged messages a caller may hold (S56).
 
-    ActiveMQ once stopped a consumer at 1.5 times its prefetch. ``jms.ackWindow=1.5`` makes this client do the same.
-    Without this option the consumer goes on, and one warning says that acknowledgements may have been forgotten.
+    Old versions of ActiveMQ stopped a consumer at 1.5 times its prefetch. ``jms.ackWindow=1.5`` makes this client do
+    the same. Without this option the consumer goes on, and one warning says that acknowledgements may have been
+    forgotten.
 
     Args:
         prefetch: the prefetch of the consumer, in messages. With 0 there is neither a limit nor a warning.
@@ -237,7 +239,7 @@ class Unsettled:
         acknowledgement has no effect (S95). In CLIENT mode this table keeps the messages alive, because in this mode
         ``acknowledge()`` includes messages to which the caller has no reference any more."""
         self.in_transaction = False
-        """Whether messages of the open transaction were delivered (S83, S84)."""
+        """Whether the open transaction has messages of this consumer (S83, S84)."""
         self._choosing = channel.runtime.lock()
         """Protects the choice of an outcome, its counters, and ``stale``. The caller chooses outcomes, and so does the
         loop, for instance when the time of a batch is over."""
@@ -439,7 +441,7 @@ class Unsettled:
 
     @property
     def batches(self) -> bool:
-        """Whether automatic acknowledgements wait for others, to leave together."""
+        """Whether several automatic acknowledgements are collected and sent together."""
         return self._batch is not None
 
     def settle_delivered(self, outcome: Outcome) -> None:

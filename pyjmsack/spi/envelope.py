@@ -56,7 +56,8 @@ class StreamedPayload:
 
     @property
     def repeatable(self) -> bool:
-        """Whether the message can still be sent. It cannot if its body is an iterator that was already read."""
+        """Whether the message can still be sent. The message cannot be sent if its body is an iterator that was already
+        read."""
         return self.body.repeatable or not self.body.used
 
     def __len__(self) -> int:
@@ -69,7 +70,7 @@ Encoder = Callable[[Message, int], Payload]
 in milliseconds; 0 means no limit."""
 
 generations: Iterator[int] = count(1)
-"""The numbers for the connections of this process. Each new connection to a broker takes the next one (S96)."""
+"""The numbers for the connections of this process. Each new connection to a broker takes the next number (S96)."""
 
 
 HEAVY = 1 << 20
@@ -118,7 +119,7 @@ class Outbound:
         ``error`` is ``None`` if the broker confirmed the message. The broker confirms no presettled message, so this
         method is called as soon as the bytes of such a message are sent.
         """
-        raise AssertionError("a subclass defines what a finished send does")
+        raise AssertionError("a subclass of Outbound must define done(); this is a defect of pyjmsack")
 
 
 class Inbound(Protocol):
@@ -134,7 +135,7 @@ class Inbound(Protocol):
     """True if the file of the guard says that the message was processed before. ``None`` until the guard has looked
     into the file (S105)."""
     settled: bool
-    """True once an outcome was chosen. True from the start if the broker sent the message presettled."""
+    """True after an outcome was chosen. True from the start if the broker sent the message presettled."""
 
     @property
     def redelivery_count(self) -> int:
@@ -143,7 +144,7 @@ class Inbound(Protocol):
 
     @property
     def priority(self) -> int:
-        """The priority of the message, 0 to 9; 4 if it cannot be read.
+        """The priority of the message, 0 to 9; 4 if the priority cannot be read.
 
         The loop reads this property, and only if the inbox is ordered by priority.
         """
@@ -153,7 +154,8 @@ class Inbound(Protocol):
     def correlation_id(self) -> str | None:
         """The correlation id: the id of the message that this message answers.
 
-        The loop reads this property. The body is not decoded for it, because that could hold up the loop.
+        The loop reads this property. Reading the property does not decode the body, because decoding could hold up the
+        loop.
 
         Raises:
             MessageFormatException: the message cannot be decoded.
@@ -168,9 +170,9 @@ class Inbound(Protocol):
     def identity(self) -> bytes | None:
         """Return bytes that are the same for all deliveries of this message and differ for all other messages.
 
-        They contain what the sender wrote, and nothing that the broker changes at a redelivery. A digest replaces long
-        parts. Returns ``None`` for a message without an id, because a sender may send two such messages with
-        the same content on purpose (S105).
+        The bytes contain only values that the sender wrote, and no value that the broker changes at a redelivery. A
+        digest replaces long parts. Returns ``None`` for a message without an id, because a sender may send two such
+        messages with the same content on purpose (S105).
         """
         ...
 

@@ -188,8 +188,9 @@ def broker_key(product: str, version: str) -> str:
 class Capabilities(frozenset[str]):
     """The features that a connection has, native or emulated.
 
-    It also contains the names of the capabilities that an AMQP broker offers itself, such as ``DELAYED_DELIVERY``.
-    ``in`` tells whether the connection has a feature; :meth:`support` tells how, or why not.
+    The set also contains the names of the capabilities that an AMQP broker offers itself, such as ``DELAYED_DELIVERY``.
+    ``in`` tells whether the connection has a feature. :meth:`support` tells how the feature works, or why it is
+    missing.
     """
 
     features: Mapping[str, Support]

@@ -80,13 +80,14 @@ class Lifecycle(ABC, Generic[E]):
 
     @abstractmethod
     def _fail_everything(self, error: BaseException) -> None:
-        """Fail all open sessions and links, and last the request that opens the connection, if it is still pending."""
+        """Fail all open sessions and links, and then the request that opens the connection, if this request is still
+        pending."""
 
     # -- duplicate marks (S106) ---------------------------------------------------------------------------------
 
     def _decide_marks(self, table: Mapping[str, Support]) -> None:
-        """Decide whether sends get a duplicate mark. A send gets one if the client may repeat sends and the broker
-        recognises duplicate marks."""
+        """Decide whether sends get a duplicate mark. Sends get the mark if the client may repeat sends and the broker
+        recognises the mark."""
         self._marks_repetitions = self._the_info.resends and table["duplicate-detection"].level is not Level.REFUSED
 
     def _marks(self, destination: Destination) -> bool:

@@ -30,16 +30,16 @@ class ProviderListener(Protocol):
     def on_failure(self, error: BaseException) -> None:
         """Handle the final loss of the connection.
 
-        Called before the pending requests and sends fail, so that ``withdraw`` can still tell which sends never reached
-        the network.
+        Called before the pending requests and sends fail. So ``withdraw`` can still tell which sends never reached the
+        network.
         """
         ...
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         """Handle the loss of the connection before the provider connects again.
 
-        The messages that were delivered up to ``generation`` belong to the broker again. To acknowledge them has no
-        effect (S95, S101).
+        The messages that came over this connection, whose number is ``generation``, and over older connections belong
+        to the broker again. An acknowledgement of such a message has no effect (S95, S101).
         """
         ...
 
@@ -96,15 +96,16 @@ class Provider(Protocol):
         ...
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
-        """Attach a sender."""
+        """Open a producer at the broker."""
         ...
 
     def close_producer(self, producer_id: int, done: Completion[None]) -> None:
-        """Detach a sender."""
+        """Close a producer at the broker."""
         ...
 
     def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
-        """Attach a receiver, whose messages go to ``sink``. The broker sends no message before ``start_consumer``."""
+        """Open a consumer at the broker. Its messages go to ``sink``. The broker sends no message before
+        ``start_consumer``."""
         ...
 
     def start_consumer(self, consumer_id: int) -> None:
@@ -120,7 +121,8 @@ class Provider(Protocol):
         ...
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Detach a receiver. After that, its messages can get no outcome. A durable subscription stays (S141)."""
+        """Close a consumer at the broker. After that, no outcome can be sent for its messages. A durable subscription
+        stays (S141)."""
         ...
 
     def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:

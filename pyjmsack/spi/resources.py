@@ -73,7 +73,7 @@ class SessionInfo:
 
 @dataclass(eq=False)
 class ProducerInfo:
-    """A producer. Without a destination, it is anonymous: each send names its destination (S67)."""
+    """A producer. If ``destination`` is ``None``, each send names its own destination (S67)."""
 
     id: int
     session_id: int
