@@ -23,7 +23,7 @@ _DEFAULT_SOCKET = "/var/run/docker.sock"
 _ENGINE_SECONDS = 2.0
 _REASON_LENGTH = 300
 _REAPER = "testcontainers/ryuk"
-_NO_REAPER = f"{_REAPER}; docker pull it, or set TESTCONTAINERS_RYUK_DISABLED=true"
+_NO_REAPER = f"{_REAPER}; fetch it with docker pull, or set TESTCONTAINERS_RYUK_DISABLED=true"
 
 
 class _Kind(NamedTuple):
@@ -48,7 +48,7 @@ class _Brokers:
         obstacle = _obstacle() if mode == "auto" else None
         self._auto = mode == "auto"
         self.fallback: str | None = None
-        """Why the brokers are embedded, if the header of the run says containers."""
+        """The reason why the brokers are embedded, although the header of the run says that they are in containers."""
         self.container = mode == "container" or (mode == "auto" and obstacle is None)
         where = "containers" if self.container else "embedded"
         self.header = f"pyjmsack brokers: {where} ({obstacle or f'--pyjmsack-broker={mode}'})"
@@ -65,7 +65,7 @@ class _Brokers:
             broker.stop()
 
     def _start(self, kind: _Kind) -> ContainerBroker | EmbeddedArtemis | EmbeddedActiveMQ:
-        """Return a running broker. In the mode ``auto`` it is embedded if no container can be started."""
+        """Return a running broker. In the mode ``auto`` the broker is embedded if no container can be started."""
         import pyjmsack.broker
         from pyjmsack.testing import ContainerBroker
 
@@ -178,12 +178,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say in the header whether the brokers of this run are embedded or in containers."""
+    """Print in the header whether the brokers of this run are embedded or in containers."""
     return brokers_of(config).header
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say why the brokers were embedded, if the header said containers."""
+    """Print the reason why the brokers were embedded, if the header said that they would be in containers."""
     fallback = config.stash[_BROKERS].fallback if _BROKERS in config.stash else None
     if fallback is not None:
         terminalreporter.write_line(f"pyjmsack brokers: {fallback}")

@@ -1,7 +1,7 @@
 """Destinations are values: a kind, a name, and options that matter only to the code that opens the destination.
 
-Equality and hash look at kind and name, never at options, so that ``Queue("orders?consumer.prefetchSize=1")`` is the
-queue ``orders``.
+Equality and hash look at kind and name, never at options. So ``Queue("orders?consumer.prefetchSize=1")`` equals
+``Queue("orders")``.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Destination(JavaNames):
     jms_type: ClassVar[int] = 0
     """Value of the annotation ``x-opt-jms-dest`` (S165): 0 queue, 1 topic, 2 temporary queue, 3 temporary topic."""
     capability: ClassVar[str] = "queue"
-    """The capability that AMQP sends with the name. Without it Artemis would create a topic, and drop the messages that
-    are sent to it (S165)."""
+    """The capability that AMQP sends with the name. Without this capability Artemis would create a topic, and drop the
+    messages that are sent to it (S165)."""
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str) or not name.partition("?")[0].strip():
@@ -78,13 +78,13 @@ class Destination(JavaNames):
 
 
 class Queue(Destination):
-    """Point-to-point: each message goes to one consumer."""
+    """A queue: each message goes to one consumer (point-to-point)."""
 
     __slots__ = ()
 
 
 class Topic(Destination):
-    """Publish/subscribe: each message goes to every subscription."""
+    """A topic: each message goes to every subscription (publish/subscribe)."""
 
     __slots__ = ()
     is_topic = True
@@ -127,7 +127,7 @@ def _named(kind: type[N], name: str) -> N:
 
 
 class _Temporary(Destination):
-    """Lives as long as the connection that made it (S130). Only ``delete()`` ends it earlier.
+    """A destination that lives as long as the connection that made it (S130). Only ``delete()`` ends it earlier.
 
     Args:
         name: the name that the broker gave to the destination.
@@ -162,7 +162,7 @@ class _Temporary(Destination):
 
 
 class TemporaryQueue(_Temporary, Queue):
-    """A queue that lives with its connection."""
+    """A queue that lives as long as the connection that made it."""
 
     __slots__ = ()
     jms_type = 2
@@ -170,7 +170,7 @@ class TemporaryQueue(_Temporary, Queue):
 
 
 class TemporaryTopic(_Temporary, Topic):
-    """A topic that lives with its connection."""
+    """A topic that lives as long as the connection that made it."""
 
     __slots__ = ()
     jms_type = 3

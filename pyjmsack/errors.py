@@ -14,13 +14,13 @@
     +-- MessageFormatException           (ValueError) value or conversion that JMS forbids
     +-- MessageNotReadableException      body is write-only
     +-- MessageNotWriteableException     body or properties are read-only
-    +-- ResourceAllocationException      broker has no room, or the rate limit was met
+    +-- ResourceAllocationException      broker has no room, or a limit was reached
     +-- TransactionInProgressException   operation not allowed while a transaction is open
     +-- TransactionRolledBackException   commit() did not commit
     +-- UnsupportedFeatureException      this broker, protocol or producer cannot do it
     +-- ConnectionLostException          (ConnectionError) the broker went away
     +-- RequestTimedOutException         (TimeoutError) no answer in the time allowed
-        +-- SendTimedOutException        the same, for a send
+        +-- SendTimedOutException        send not confirmed in the time allowed
 
 The names are those of JMS 2.0 (chapter 8). Some classes also inherit from the built-in exception in parentheses, so
 that a caller can write ``except TimeoutError``. The cause is always chained (``raise ... from cause``), rule S129.
@@ -78,19 +78,20 @@ class JMSException(Exception):
         error_code: the failure in the words of the protocol.
 
     Attributes:
-        error_code: the failure in the words of the protocol, such as the AMQP error condition ``amqp:not-found``;
-            ``None`` if the protocol gave no such word.
+        error_code: the failure in the words of the protocol, such as the AMQP error condition ``amqp:not-found``.
+            ``None`` if the protocol gave no such words.
     """
 
     def __init__(self, message: str = "", *, error_code: str | None = None) -> None:
         super().__init__(message)
         self.error_code = error_code
 
-    def __str__(self) -> str:  # not super(), which in PermissionError and its relatives prints an errno pair
+    def __str__(self) -> str:  # not super(), because PermissionError and similar classes would print an errno pair
         return _with_next_step(Exception.__str__(self))
 
     def fresh(self) -> JMSException:
-        """Return a copy for one more waiter. With a shared instance, each raise would make the traceback longer."""
+        """Return a copy of the error for one more waiter. If the waiters shared one object, each raise would make its
+        traceback longer."""
         twin = type(self).__new__(type(self))
         twin.args = self.args
         twin.__dict__.update(self.__dict__)
@@ -104,7 +105,8 @@ class IllegalStateException(JMSException):
 
 
 class BodyConsumedException(IllegalStateException):
-    """A body from an iterator was read already, so that it cannot be sent, or sent again after a failover (S168)."""
+    """A body from an iterator can be read only once, and was read already. Neither a new send nor the same send after a
+    failover can read it (S168)."""
 
 
 class InvalidClientIDException(JMSException):
@@ -112,7 +114,7 @@ class InvalidClientIDException(JMSException):
 
 
 class InvalidDestinationException(JMSException):
-    """The destination is missing, unknown, or a temporary one that was deleted (S67, S68)."""
+    """The destination is missing, is unknown, or is a temporary destination that was deleted (S67, S68)."""
 
 
 class InvalidSelectorException(JMSException):
@@ -128,7 +130,7 @@ class JMSSecurityException(JMSException, PermissionError):
 
 
 class MessageEOFException(JMSException, EOFError):
-    """The end of a bytes or stream body was reached before the value (S171, S174)."""
+    """A read reached the end of a bytes or stream body before it found the whole value (S171, S174)."""
 
 
 class MessageFormatException(JMSException, ValueError):
@@ -140,7 +142,8 @@ class MessageNotReadableException(JMSException):
 
 
 class MessageNotWriteableException(JMSException):
-    """A received message is read-only, and so is a message until its completion listener has run (S73, S163)."""
+    """The message is read-only, because it was received, or because its completion listener has not run yet (S73,
+    S163)."""
 
 
 class ResourceAllocationException(JMSException):
@@ -162,7 +165,7 @@ class TransactionRolledBackException(JMSException):
     Attributes:
         sent: the known message ids of the messages that the transaction sent, so that the caller can send them again.
         acknowledged: the known message ids of the messages that the transaction received.
-        in_doubt: whether the commit was on its way when the connection was lost, so that it may have taken effect.
+        in_doubt: whether the commit was on its way when the connection was lost. Such a commit may have taken effect.
     """
 
     def __init__(

@@ -39,8 +39,8 @@ class Explanation:
     prefetch: int
     """The number of messages that the broker may send ahead."""
     batch: int
-    """The number of messages that the client acknowledges together by itself. 1 means that it acknowledges each message
-    alone."""
+    """The number of messages that the client acknowledges together by itself. 1 means that the client acknowledges each
+    message alone."""
     facts: Sequence[Fact]
 
     def comes_again(self, total: int, received: int, acknowledged: Collection[int] = ()) -> list[int]:
@@ -92,11 +92,14 @@ _WHO: Final = {
 }
 _CRASH: Final = {
     AckMode.AUTO_ACKNOWLEDGE: (
-        "receive(): the message that receive() returned last does not come again, and all later messages do; "
+        "receive(): the last message that receive() returned does not come again, and all later messages do; "
         "listener: the message that the listener was working on comes again",
         "S16, S17",
     ),
-    AckMode.DUPS_OK_ACKNOWLEDGE: ("what was not acknowledged yet comes again, also if you have processed it", "S47"),
+    AckMode.DUPS_OK_ACKNOWLEDGE: (
+        "every message that is not acknowledged yet comes again, even if you have processed it",
+        "S47",
+    ),
     AckMode.CLIENT_ACKNOWLEDGE: ("every message since the last acknowledge() comes again", "S30"),
     AckMode.SESSION_TRANSACTED: (
         "nothing of the open transaction has happened: its messages come again, its sends never appear",
@@ -121,7 +124,7 @@ _FAILED_LISTENER: Final = {
     AckMode.NO_ACKNOWLEDGE: ("the message is gone", "S36"),
 }
 _UNDONE: Final = {
-    AckMode.CLIENT_ACKNOWLEDGE: ("the session is recovered: what it delivered comes again, counted", "S20, S32"),
+    AckMode.CLIENT_ACKNOWLEDGE: ("the session is recovered: its messages come again, counted", "S20, S32"),
     AckMode.SESSION_TRANSACTED: ("the transaction is rolled back: its messages come again, counted", "S20, S80"),
 }
 
@@ -191,7 +194,7 @@ def _failed_listener(mode: AckMode, url: BrokerUrl) -> tuple[str, str]:
 
 def _prefetching(prefetch: int) -> Fact:
     if prefetch == 0:
-        text = "none: each message is asked for; a message_listener needs consumer.allowPullListener=true"
+        text = "none: the client asks for each message; a message_listener needs consumer.allowPullListener=true"
         return Fact("prefetch", text, "S9, S50")
     text = f"the broker sends up to {prefetch} messages ahead; other consumers cannot have those"
     return Fact("prefetch", text, "S49, S51, S59")
@@ -200,7 +203,7 @@ def _prefetching(prefetch: int) -> Fact:
 def _mixed_up(url: BrokerUrl) -> Fact:
     policies = {member.amqp.single_credit for member in url.members or (url,)}
     if policies == {"always"}:
-        text = "no danger: each message is asked for alone (amqp.singleCredit=always)"
+        text = "no danger: the client asks for one message at a time (amqp.singleCredit=always)"
     else:
         text = (
             "Artemis may mix up messages that it sends ahead while another client loses its connection to the same "

@@ -1,4 +1,4 @@
-"""The error for a missing package of an extra, the same everywhere."""
+"""The text of the error for a missing package of an extra. All parts of the library use this text."""
 
 from __future__ import annotations
 

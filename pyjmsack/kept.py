@@ -1,5 +1,5 @@
-"""A cache of texts that repeat. It holds a bounded number of short texts and never a long one, because senders choose
-the texts."""
+"""A cache of texts that repeat. The cache holds a bounded number of short texts and no long texts, because senders
+choose the texts."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 __all__ = ["LONGEST", "kept"]
 
 LONGEST = 256
-"""The most characters, or bytes, of a text that a cache keeps. This and the number of texts limit the memory of every
-cache. Names that repeat from message to message are shorter. For a longer text, the work is done again each time."""
+"""The most characters, or bytes, of a text that a cache keeps. This length and the number of texts limit the memory of
+every cache. Names that repeat from message to message are shorter. For a longer text, the work is done again each
+time."""
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")

@@ -63,7 +63,8 @@ class JsonFormatter(logging.Formatter):
 
 
 class KeyValueFormatter(JsonFormatter):
-    """Formats a record as ``key=value key="value with spaces"`` in one line, with the members of the JSON object."""
+    """Formats a record as ``key=value key="value with spaces"`` in one line, with the same members as
+    :class:`JsonFormatter`."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record, without a line end.
@@ -95,7 +96,8 @@ def json(level: int | str = logging.INFO, stream: TextIO | None = None) -> loggi
 
 
 def key_value(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
-    """Write the library's log as ``key=value``, one line for each event. Handlers are replaced as by :func:`json`.
+    """Write the library's log as ``key=value``, one line for each event. Handlers are replaced as described at
+    :func:`json`.
 
     Args:
         level: the least level that is written.

@@ -22,7 +22,7 @@ GREETINGS = {
     # a ClientHello of TLS 1.2 with one cipher suite and without extensions; a refusal is an answer, too
     "TLS": b"\x16\3\1\0\x2d\1\0\0\x29\3\3" + bytes(32) + b"\0\0\2\xc0\x2f\1\0",
 }
-"""The first bytes of a client of each protocol."""
+"""For each protocol, the first bytes that a client sends."""
 
 
 async def answer(host: str, port: int, protocol: str, seconds: float) -> str | None:

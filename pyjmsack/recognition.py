@@ -20,8 +20,8 @@ _ADVICE = {
     "AMQP": "use amqp://",
     "STOMP": "use stomp://",
     "TLS": "use the encrypted scheme, amqps:// or stomp+ssl://",
-    "HTTP": "that is a web server or a console; AMQP and STOMP over WebSocket are amqpws:// and stomp+ws://",
-    "OpenWire": "that is ActiveMQ's port for Java clients; by default AMQP is at 5672 and STOMP at 61613",
+    "HTTP": "this port belongs to a web server or a console; AMQP and STOMP over WebSocket are amqpws:// and stomp+ws://",
+    "OpenWire": "this is ActiveMQ's port for Java clients; by default AMQP is at 5672 and STOMP at 61613",
 }
 _OTHERWISE = "by default brokers speak AMQP at 5672 and STOMP at 61613"
 

@@ -18,19 +18,19 @@ PAGE = "https://github.com/pyjmsack/pyjmsack/blob/main/docs/semantics.md"
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule."""
+    """One rule of docs/semantics.md."""
 
     number: int
     state: str
-    """``kept``, ``partly`` or ``later``."""
+    """Whether the code keeps the rule: ``kept``, ``partly`` (a part of it) or ``later`` (not yet)."""
     section: str
     """The heading above the rule."""
     text: str
     """The rule, in Markdown without links."""
     why: str
-    """The reason."""
+    """The reason for the rule."""
     example: str
-    """An example."""
+    """An example of the rule."""
 
     @property
     def link(self) -> str:

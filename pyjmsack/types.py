@@ -46,7 +46,7 @@ class PossiblyMillisecondsWarning(UserWarning):
 
 
 class AckMode(IntEnum):
-    """Acknowledge mode of a session (rule S1). Mode 4 behaves like mode 101, and mode 100 like mode 257.
+    """The acknowledge mode of a session (rule S1). Mode 4 behaves like mode 101, and mode 100 like mode 257.
     ``core/unsettled.py`` acknowledges at the moment that the mode asks for, ``core/listening.py`` does so after a
     listener, and ``core/transaction.py`` acts on mode 0."""
 
@@ -145,7 +145,7 @@ class _SizedInt(int):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({int(self)})"
 
-    __str__ = int.__repr__  # else str() of a number from a message would be "Long(5)"
+    __str__ = int.__repr__  # otherwise str() of a number from a message would be "Long(5)"
 
 
 class Byte(_SizedInt):
@@ -203,4 +203,4 @@ class Char(str):
 
 
 Value = bool | int | float | str | bytes | None
-"""A value of a property, map or stream field; ``bytes`` only in bodies."""
+"""A value of a property or of a field in a map or stream body. ``bytes`` are not allowed as a property."""

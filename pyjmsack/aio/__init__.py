@@ -1,4 +1,4 @@
-"""The asyncio face: the same names as ``pyjmsack``. A call that blocks there is a coroutine here."""
+"""The asyncio face: the same names as ``pyjmsack``. A call that blocks in ``pyjmsack`` is a coroutine in this face."""
 
 from __future__ import annotations
 

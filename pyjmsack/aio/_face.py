@@ -27,7 +27,7 @@ class Acknowledger:
         self._core = core
 
     def acknowledge(self, message: Message) -> Done:
-        """Acknowledge as the acknowledge mode of the session says."""
+        """Acknowledge the message by the rules of the session's acknowledge mode."""
         self._core.acknowledge_message(message)
         return DONE
 
@@ -38,7 +38,7 @@ class Acknowledger:
 
 
 class SessionFace:
-    """Gives turns to the users of a session, and calls its listeners.
+    """Lets the users of a session act one after the other, and calls the listeners of the session.
 
     Args:
         runtime: how this face waits.
@@ -63,7 +63,7 @@ class SessionFace:
                         return
                     if call.worker is None:
                         await self._call(listening, call)
-                        if listening.out_of_messages:  # saves a second turn of the lock for a message that came alone
+                        if listening.out_of_messages:  # now, so that a message that came alone takes the lock once
                             listening.unscheduled()
                             return
                     else:

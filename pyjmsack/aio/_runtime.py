@@ -74,7 +74,7 @@ class AioRuntime:
             self.loop.call_soon(self._run)
 
     submit_lazily = submit
-    """The same as ``submit``, because there is no thread to wake."""
+    """Queue a command, as :meth:`submit` does, because there is no thread to wake."""
 
     def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Queue a command from another thread, such as the thread of the guard's file."""
@@ -228,8 +228,8 @@ class SessionLock:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.holder: object = None
-        """Stands for the holder of the lock. Each holder gets a new object, so that a task that outlives its listener
-        loses the lock."""
+        """An object that stands for the holder of the lock. Each holder gets a new object. So a task that lives longer
+        than its listener does not hold the lock any more."""
 
     def hold(self) -> Hold:
         """Return an asynchronous context manager that waits for the lock, unless this task, or the task that started
@@ -239,8 +239,8 @@ class SessionLock:
 
 
 class Hold:
-    """One use of a :class:`SessionLock`. It is a class because each message for a listener passes here, and a generator
-    with ``asynccontextmanager`` takes three times as long.
+    """One use of a :class:`SessionLock`. This is a class because each message for a listener uses the lock, and a
+    generator with ``asynccontextmanager`` takes three times as long.
     """
 
     __slots__ = ("_owner", "_token")
@@ -265,8 +265,8 @@ class Hold:
 
 
 class Done:
-    """The result of a call that had nothing to wait for. Awaiting it costs nothing, and forgetting to await it does no
-    harm.
+    """The result of a call that had nothing to wait for. Awaiting the result costs nothing. A program may leave out the
+    ``await``.
     """
 
     __slots__ = ()

@@ -37,10 +37,10 @@ class Session(SessionFacade):
         """Return a producer for a destination. ``await`` the result, or use it in ``async with``.
 
         Args:
-            destination: where all messages go. ``None`` means that each send names its destination (S67).
+            destination: the destination of all messages. ``None`` means that each send names its destination (S67).
 
         Raises:
-            InvalidDestinationException: ``destination`` is no destination, was deleted, or the broker does not know it.
+            InvalidDestinationException: ``destination`` is no destination, was deleted, or is unknown to the broker.
             JMSException: the broker refused the producer. The class of the error says why (S129).
         """
         return Opening(self._create_producer(destination))
@@ -51,15 +51,15 @@ class Session(SessionFacade):
     def create_consumer(
         self, destination: Destination, selector: str | None = None, *, no_local: bool = False
     ) -> Opening[MessageConsumer]:
-        """Return a consumer, which gets messages once the connection is started (S120). ``await`` the result, or use it
-        in ``async with``.
+        """Return a consumer, which gets messages while the connection is started (S120). ``await`` the result, or use
+        it in ``async with``.
 
         Args:
             destination: a queue or a topic. Options after its name, as in ``orders?consumer.prefetchSize=10``, apply to
                 the consumer.
-            selector: a condition in the language of JMS, such as ``"region = 'EU'"``. Only messages that fulfil it
-                come. ``None`` means the option ``consumer.selector`` of the destination, or all messages if it has
-                none. A blank text selects all messages.
+            selector: a condition in the language of JMS, such as ``"region = 'EU'"``. The consumer gets only messages
+                that fulfil the condition. ``None`` means the option ``consumer.selector`` of the destination, or all
+                messages if this option is not set. A blank text selects all messages.
             no_local: whether messages that this connection sent are left out (S147).
 
         Raises:
@@ -178,7 +178,7 @@ class Session(SessionFacade):
         connection.
 
         Args:
-            destination: where the requests go.
+            destination: the destination of the requests.
 
         Raises:
             InvalidDestinationException: ``destination`` is not a destination, or was deleted (S67, S68).
@@ -210,8 +210,8 @@ class Session(SessionFacade):
         return QueueBrowser(self._core, self._face, queue, selector)
 
     async def acknowledge(self) -> None:
-        """In CLIENT mode acknowledge all messages that the session delivered (S25). In other modes this does nothing
-        (S12).
+        """In CLIENT mode acknowledge all messages that the session delivered (S25). In other modes this call does
+        nothing (S12).
 
         Raises:
             IllegalStateException: the session is closed.

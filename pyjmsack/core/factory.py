@@ -33,7 +33,7 @@ class FactoryFacade(StrictNames):
             units.
         username, password: the login. They override ``jms.username`` and ``jms.password``.
         client_id: overrides ``jms.clientID``. If neither is given, a client id is generated.
-        options: more URL options, by their Java names. They override those in the URL.
+        options: more URL options, by their Java names. They override the options in the URL.
         ledger: directory in which each connection records its sends, its deliveries and its events. The factories of
             several programs may share it. Needs ``pyjmsack[ledger]``. ``None`` records nothing.
         message_transformer: an object with ``producer_transform(message, destination)``, called before the headers of a

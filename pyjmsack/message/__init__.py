@@ -1,4 +1,5 @@
-"""The messages of JMS (S150-S176). Each class has a module. All classes share the headers and the properties."""
+"""The messages of JMS (S150-S176). Each message class has a module of its own. All classes share the headers and the
+properties."""
 
 from __future__ import annotations
 

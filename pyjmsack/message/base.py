@@ -116,7 +116,7 @@ class Message(Headers, TypedProperties):
             ``None``. For a message that ``pyjmsack.aio`` received, an awaitable.
 
         Raises:
-            IllegalStateException: the session's mode has no outcome for one message (S38).
+            IllegalStateException: the session's mode allows no outcome for a single message (S38).
         """
         return self._settle(Outcome.ACCEPTED)
 
@@ -127,7 +127,7 @@ class Message(Headers, TypedProperties):
             ``None``. For a message that ``pyjmsack.aio`` received, an awaitable.
 
         Raises:
-            IllegalStateException: the session's mode has no outcome for one message (S38).
+            IllegalStateException: the session's mode allows no outcome for a single message (S38).
         """
         return self._settle(Outcome.RELEASED)
 
@@ -138,7 +138,7 @@ class Message(Headers, TypedProperties):
             ``None``. For a message that ``pyjmsack.aio`` received, an awaitable.
 
         Raises:
-            IllegalStateException: the session's mode has no outcome for one message (S38).
+            IllegalStateException: the session's mode allows no outcome for a single message (S38).
         """
         return self._settle(Outcome.REJECTED)
 
@@ -156,7 +156,7 @@ class Message(Headers, TypedProperties):
         Raises:
             UnsupportedFeatureException: ``undeliverable_here`` is true and ``delivery_failed`` is not, or this broker
                 would replace the outcome by another one (S119).
-            IllegalStateException: the session's mode has no outcome for one message (S38).
+            IllegalStateException: the session's mode allows no outcome for a single message (S38).
         """
         if delivery_failed:
             failed = Outcome.MODIFIED_FAILED_UNDELIVERABLE if undeliverable_here else Outcome.MODIFIED_FAILED
@@ -173,7 +173,8 @@ class Message(Headers, TypedProperties):
         ack = self._ack
         if ack is None or not ack.allows_outcome:
             raise IllegalStateException(
-                f"{outcome.name} for one message needs a received message of a CLIENT or INDIVIDUAL acknowledge session"
+                f"the outcome {outcome.name} for one message needs a message that was received in a session with"
+                " CLIENT_ACKNOWLEDGE or INDIVIDUAL_ACKNOWLEDGE"
             )
         return ack.settle(self, outcome)
 

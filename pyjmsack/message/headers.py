@@ -61,7 +61,7 @@ class Acknowledger(Protocol):
     """Settles a received message. The session puts it into the slot ``_ack``."""
 
     allows_outcome: bool
-    """Whether the session's mode lets one message have its own outcome (S34, S38)."""
+    """Whether the acknowledge mode of the session lets one message have its own outcome (S34, S38)."""
 
     def acknowledge(self, message: Message) -> Any:
         """Acknowledge by the rules of the session's mode. The outcome in ``message._ack_type`` is checked and sent
@@ -299,8 +299,8 @@ class Headers:
 
     @property
     def delivery_mode(self) -> DeliveryMode:
-        """JMSDeliveryMode: whether the broker keeps the message on its disk. Each send overwrites this value with its
-        own argument, or else with the value of the producer (S153).
+        """JMSDeliveryMode: whether the broker keeps the message on its disk. Each send overwrites this value with the
+        argument of the send, or, without an argument, with the value of the producer (S153).
         """
         return DeliveryMode.PERSISTENT if self._persistent else DeliveryMode.NON_PERSISTENT
 
@@ -313,8 +313,8 @@ class Headers:
 
     @property
     def priority(self) -> int:
-        """JMSPriority, from 0 (lowest) to 9 (highest). Each send overwrites this value with its own argument, or else
-        with the value of the producer (S153).
+        """JMSPriority, from 0 (lowest) to 9 (highest). Each send overwrites this value with the argument of the send,
+        or, without an argument, with the value of the producer (S153).
         """
         return self._priority
 
@@ -337,7 +337,8 @@ class Headers:
 
     @property
     def delivery_count(self) -> int:
-        """JMSXDeliveryCount: the number of deliveries, with this one. The first delivery has the number 1 (S110)."""
+        """JMSXDeliveryCount: the number of deliveries of this message, including this delivery. It is 1 at the first
+        delivery (S110)."""
         return self._redelivery_count + 1
 
 
@@ -355,7 +356,8 @@ _LOADABLE = frozenset(Headers.__slots__) - {"__weakref__", "_lazy"}
 def as_datetime(milliseconds: int) -> datetime | None:
     """Return the time in UTC for a number of milliseconds since 1970.
 
-    The result is ``None`` for 0. It is the largest ``datetime`` for a number that is too large for a ``datetime``.
+    The result is ``None`` for 0. For a number that is too large for a ``datetime``, the result is the largest
+    ``datetime``.
     """
     if milliseconds == 0:
         return None

@@ -72,8 +72,8 @@ class Properties(MutableMapping[str, Value]):
     Raises (on writing):
         MessageFormatException: the name or the value is not allowed (S160, S161).
         MessageNotWriteableException: the message was received, or is being sent with a completion listener (S163, S73).
-        IllegalStateException: the name is ``JMS_AMQP_ACK_TYPE``, and the session's mode has no outcome for one message
-            (S38).
+        IllegalStateException: the name is ``JMS_AMQP_ACK_TYPE``, and the session's mode allows no outcome for a single
+            message (S38).
     """
 
     __slots__ = ("_message",)
@@ -141,7 +141,8 @@ class Properties(MutableMapping[str, Value]):
         ack = self._message._ack
         if ack is None or not ack.allows_outcome:
             raise IllegalStateException(
-                f"property {ACK_TYPE!r} needs a received message of a CLIENT or INDIVIDUAL acknowledge session"
+                f"property {ACK_TYPE!r} needs a message that was received in a session with CLIENT_ACKNOWLEDGE or"
+                " INDIVIDUAL_ACKNOWLEDGE"
             )
 
     def __delitem__(self, name: str) -> None:
@@ -437,7 +438,7 @@ class TypedProperties:
         Raises:
             MessageFormatException: the name is not allowed (S160), or JMS does not allow the type of the value.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
-            IllegalStateException: the name is ``JMS_AMQP_ACK_TYPE``, and the session's mode has no outcome for one
-                message (S38).
+            IllegalStateException: the name is ``JMS_AMQP_ACK_TYPE``, and the session's mode allows no outcome for a
+                single message (S38).
         """
         self.properties[name] = value

@@ -1,4 +1,5 @@
-"""Checks the text of a message selector before the client sends the selector. The broker evaluates it (S187)."""
+"""Checks the text of a message selector before the client sends the selector. The broker evaluates the selector
+(S187)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The grammar of selectors. It also checks the types in a selector, as far as the text tells them (JMS 2.0, section
-3.8.1; S187, S188)."""
+"""The grammar of selectors. This module also checks the types in a selector, as far as the text tells the types (JMS
+2.0, section 3.8.1; S187, S188)."""
 
 from __future__ import annotations
 
@@ -60,10 +60,11 @@ NAME: /[^\W\d][\w$]*|\$[\w$]*/
 """ + "\n".join(rf"{word}.2: /{word}(?![\w$])/i" for word in KEYWORDS)  # noqa: E501 - a terminal stands in one line
 
 _MINUS: Final = "\ue000"
-"""Stands for a ``-`` that cannot begin a comment. It is a private character of Unicode, which has no meaning in a
-selector."""
+"""The character that replaces a ``-`` which cannot begin a comment. This private character of Unicode has no meaning in
+a selector."""
 _NO_SIGN: Final = "\ue001"
-"""Stands for a ``_MINUS`` that the selector itself contains. This character is allowed only inside strings."""
+"""The character that replaces a ``_MINUS`` which the selector itself contains. This character is allowed only inside
+strings."""
 
 _SHOWN: Final = {
     "EQUALITY": "'=' or '<>'",

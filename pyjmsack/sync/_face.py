@@ -29,7 +29,7 @@ class Acknowledger:
         self._guard = guard
 
     def acknowledge(self, message: Message) -> None:
-        """Acknowledge as the acknowledge mode of the session says."""
+        """Acknowledge the message by the rules of the session's acknowledge mode."""
         with self._guard:
             self._core.acknowledge_message(message)
 
@@ -40,7 +40,7 @@ class Acknowledger:
 
 
 class SessionFace:
-    """Gives turns to the users of a session, and calls its listeners.
+    """Lets the users of a session act one after the other, and calls the listeners of the session.
 
     Args:
         runtime: how this face waits.

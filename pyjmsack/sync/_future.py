@@ -2,7 +2,8 @@
 
 ``concurrent.futures.Future`` makes a condition, a lock and three containers at once. With ten thousand sends under way,
 the garbage collector then took 13 of 33 µs for each message. :class:`SendFuture` makes these objects only when somebody
-waits. To every user it is a ``Future``, also to ``concurrent.futures.wait`` and ``as_completed``.
+waits. Programs can use a ``SendFuture`` like any ``Future``, also with ``concurrent.futures.wait`` and
+``as_completed``.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ _making = shared_lock()
 
 
 class SendFuture(Future[None]):
-    """The future of one send. It is done when the broker has answered. It cannot be cancelled, because a message that
-    was handed over is on its way.
+    """The future of one send. The future is done when the broker has answered. The future cannot be cancelled, because
+    its message is on its way already.
 
-    A lock of the module decides whether somebody waits. Either a waiter makes the condition before the state changes,
-    and then the state changes under the condition. Or the waiter finds that the state has changed already.
+    A lock of the module decides which comes first: a waiter makes the condition (``threading.Condition``), or the state
+    changes. If the waiter is first, the state changes under the condition. If the state changes first, the waiter finds
+    the new state.
     """
 
     _state = PENDING
@@ -36,7 +38,7 @@ class SendFuture(Future[None]):
     _waited_for = False
 
     def __init__(self, face: SessionFace) -> None:
-        # ``Future.__init__`` is not called, because ``__getattr__`` makes its objects when somebody needs them
+        # ``Future.__init__`` is not called, because ``__getattr__`` makes the objects when somebody needs them
         self._face = face
 
     def __getattr__(self, name: str) -> Any:
@@ -44,7 +46,7 @@ class SendFuture(Future[None]):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         with _making:
             if not self._waited_for:
-                # a signal handler that waits for this future too may have made some of them a moment ago
+                # a signal handler that waits for this future too may have made some of these objects a moment ago
                 mine = self.__dict__
                 mine.setdefault("_waiters", [])
                 mine.setdefault("_done_callbacks", [])
@@ -87,7 +89,7 @@ class SendFuture(Future[None]):
 
     def add_done_callback(self, fn: Callable[[Future[None]], Any]) -> None:
         """Call ``fn(future)`` when the broker has answered. The call is made on the session's completion thread, never
-        on the loop's. If the broker has answered already, ``fn`` is called at once.
+        on the thread of the loop. If the broker has answered already, ``fn`` is called at once.
         """
         if self.done():
             super().add_done_callback(fn)

@@ -17,7 +17,7 @@ from pyjmsack.io.forks import shared_lock
 __all__ = ["SessionGuard"]
 
 _LOOK = 0.05
-"""A thread that waits for a session checks, each time this number of seconds is over, whether the call that has the
+"""Seconds between two checks by a thread that waits for a session. A check finds out whether the call that has the
 session has ended."""
 _replacing = shared_lock()
 
@@ -25,26 +25,27 @@ _replacing = shared_lock()
 class SessionGuard:
     """A session belongs to one thread at a time (S15). A second thread gets an error instead of a mixed-up session.
 
-    With a message listener there are two threads by design, the dispatcher and the caller's own. They take turns, call
-    by call. The thread that has the session may enter again in a nested call.
+    A session with a message listener has two threads by design: the dispatcher and the thread of the caller. They take
+    turns, call by call. The thread that has the session may enter again in a nested call.
 
     Ctrl-C may end a call between any two steps, also after the session was taken and before the ``try`` that gives it
-    back. So the session belongs to the *frame* of the call: when that frame is over, the session is free. Only a thread
-    that finds the session taken looks at the frame, so a free session costs nothing more.
+    back. So the session belongs to the *frame* of the call (Python's object for a running function): when the function
+    has ended, the session is free. Only a thread that finds the session taken looks at the frame, so a free session
+    costs nothing more.
     """
 
     __slots__ = ("_gates", "_has_listener", "_held")
 
     def __init__(self, has_listener: Callable[[], bool]) -> None:
         self._held: dict[None, tuple[int, FrameType]] = {}
-        """The thread and the frame that have the session, as the only entry. The dict is empty if nobody has it.
-        ``setdefault`` takes the session, and returns the entry of its holder."""
+        """The thread and the frame that have the session, as the only entry. The dict is empty if nobody has the
+        session. ``setdefault`` takes the session, and returns the entry of its holder."""
         self._gates: deque[Any] = deque()
         """The locks of the waiting threads."""
         self._has_listener = has_listener
 
     def acquire(self) -> None:
-        """Take the session for one call, until the calling function gives it back or is over.
+        """Take the session for one call, until the calling function gives the session back or has ended.
 
         Raises:
             IllegalStateException: another thread is inside a call, and the session has no listener. With a listener,
@@ -112,8 +113,8 @@ class SessionGuard:
 
 
 def _is_over(frame: FrameType) -> bool:
-    """Return whether a function has ended. Python allows to clear its frame only in this case, and raises an error
-    otherwise.
+    """Return whether a function has ended. Python clears the frame of a function only after the function has ended, and
+    otherwise raises an error.
     """
     try:
         frame.clear()

@@ -99,7 +99,7 @@ class SyncRuntime:
     """Queue a command for the loop. Any thread may call this, as it may call :meth:`submit`."""
 
     def submit_lazily(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a command that nobody waits for yet. The first such command wakes the loop. Later ones gather for
+        """Queue a command that nobody waits for yet. The first such command wakes the loop. Later commands gather for
         ``GATHER`` seconds, until there are ``BURST`` of them, or until a caller waits (:meth:`hurry`).
         """
         outbox = self._outbox
@@ -218,7 +218,7 @@ class SyncRuntime:
     thread = staticmethod(threading.get_ident)
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Return a new lock. A signal handler in a thread that holds the lock gets it, too."""
+        """Return a new lock. A signal handler may take the lock again if its thread holds the lock already."""
         return threading.RLock()
 
     def dispatcher(self, name: str) -> ThreadDispatcher:
@@ -290,8 +290,8 @@ class ThreadDispatcher:
     Args:
         name: the name of the thread.
         call_later: ``call_later(seconds, callback)`` calls ``callback`` on the loop after this time. It is used if the
-            system refuses a new thread. No error is raised then, because the caller may be the loop, in the middle of
-            its work for a connection.
+            system refuses a new thread. In this case no error is raised, because the caller may be the loop, in the
+            middle of its work for a connection.
     """
 
     def __init__(self, name: str, call_later: Callable[[float, Callable[[], None]], None]) -> None:
@@ -301,7 +301,7 @@ class ThreadDispatcher:
         """Whether the system refused the thread, and a timer of the loop will try again."""
         self._calls: deque[Callable[[], Any]] = deque()
         self._signal: SimpleQueue[None] = SimpleQueue()
-        """Has an entry when the thread has something to look for. An entry too many does no harm."""
+        """Has an entry when the thread must look for calls. One entry too many does no harm."""
         self._thread: threading.Thread | None = None
         self._starting = threading.RLock()
         self._closed = False

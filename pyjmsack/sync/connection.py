@@ -34,13 +34,13 @@ class ConnectionFactory(FactoryFacade):
             units.
         username, password: the login. They override ``jms.username`` and ``jms.password``.
         client_id: overrides ``jms.clientID``. If neither is given, a client id is generated.
-        options: more URL options, by their Java names. They override those in the URL.
+        options: more URL options, by their Java names. They override the options in the URL.
         ledger: directory in which each connection records its sends, its deliveries and its events. The factories of
             several programs may share it. Needs ``pyjmsack[ledger]``. ``None`` records nothing.
-        message_transformer: an object with ``producer_transform(message, destination)``, called before a message is
-            stamped and sent, and ``consumer_transform(message, destination)``, called before a message is handed out.
-            One of the two may be missing. Each returns a message to use instead, or ``None`` to keep the message
-            (S192).
+        message_transformer: an object with ``producer_transform(message, destination)``, called before the headers of a
+            message are set and the message is sent, and ``consumer_transform(message, destination)``, called before a
+            message is handed out. One of the two may be missing. Each returns a message to use instead, or ``None`` to
+            keep the message (S192).
         ssl_context: used for TLS schemes instead of a context made from the ``transport.*`` options.
 
     Raises:
@@ -131,9 +131,9 @@ class Connection(ConnectionFacade):
 
     @property
     def client_id(self) -> str | None:
-        """The client id that was given or set. ``None`` for a generated one. The client id can be set once, before the
-        connection is used (S122). Then the connection is opened again, because a client sends its id only when it opens
-        a connection.
+        """The client id that was given or set. ``None`` if the library generated the client id. The client id can be
+        set once, before the connection is used (S122). Then the connection is opened again, because a client sends its
+        id only when it opens a connection.
 
         Raises (on setting):
             IllegalStateException: the id was given or set before, or the connection was used.
@@ -171,7 +171,7 @@ class Connection(ConnectionFacade):
                 ``ack_mode``. ``False`` with ``AckMode.SESSION_TRANSACTED`` is an error.
 
         Raises:
-            TypeError: ``ack_mode`` is a ``bool``. Java has a ``boolean`` here; this method has the mode.
+            TypeError: ``ack_mode`` is a ``bool``. In Java the first argument is a ``boolean``; here it is the mode.
             JMSException: the mode is unknown, or contradicts ``transacted``.
             UnsupportedFeatureException: the session is transacted, the transactions of this broker are not atomic, and
                 the URL has ``strict=true`` (S88).

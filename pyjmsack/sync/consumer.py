@@ -34,21 +34,21 @@ class MessageConsumer(ConsumerFacade):
     def receive(self, timeout: float | timedelta | None = None) -> Message | None:
         """Wait for the next message.
 
-        In AUTO and DUPS_OK the message is acknowledged before it is returned (S16).
+        In AUTO and DUPS_OK mode the message is acknowledged before it is returned (S16).
 
         Args:
             timeout: seconds or a ``timedelta``; ``None`` waits for ever, 0 asks the broker once.
 
         Returns:
-            The message. ``None`` if none came in time, or if the consumer was closed meanwhile (S123).
+            The message. ``None`` if no message came in time, or if the consumer was closed meanwhile (S123).
 
         Raises:
             TypeError, ValueError: the timeout is not a number, or is negative, NaN, or more than 1,000,000,000.
             IllegalStateException: the consumer is closed, a consumer of this session has a listener (S8), or another
                 thread is using the session (S15).
             ConnectionLostException: the connection failed (S128).
-            RequestTimedOutException: the broker did not answer a drain within ``amqp.drainTimeout``; or the timeout is
-                0, and all messages that came were refused, for 60 s.
+            RequestTimedOutException: the broker did not answer within ``amqp.drainTimeout`` whether it has more
+                messages; or the timeout is 0, and all messages that came were refused, for 60 s.
         """
         limit = None if timeout is None else seconds(timeout)
         guard = self._guard
@@ -81,8 +81,8 @@ class MessageConsumer(ConsumerFacade):
             The body. ``None`` if no message came in time, or if the consumer was closed meanwhile.
 
         Raises:
-            MessageFormatException: the body has another type. In AUTO and DUPS_OK, such a message is not acknowledged,
-                and the next call receives it again (S176).
+            MessageFormatException: the body has another type. In AUTO and DUPS_OK mode, such a message is not
+                acknowledged, and the next call receives it again (S176).
             IllegalStateException, ConnectionLostException, RequestTimedOutException: as for :meth:`receive`.
         """
         with self._guard:
@@ -92,7 +92,7 @@ class MessageConsumer(ConsumerFacade):
 
     def acknowledge(self) -> None:
         """Acknowledge all messages that this consumer delivered, in CLIENT and individual mode (S25). In other modes
-        this does nothing.
+        this call does nothing.
 
         Raises:
             IllegalStateException: the consumer is closed, or another thread is using the session (S15).

@@ -52,7 +52,7 @@ class JMSContext(Session):
 
     @property
     def client_id(self) -> str | None:
-        """The client id that was given or set. ``None`` for a generated one."""
+        """The client id that was given or set. ``None`` if the library generated the client id."""
         return self._connection.client_id
 
     def create_context(self, ack_mode: int = AckMode.AUTO_ACKNOWLEDGE) -> JMSContext:

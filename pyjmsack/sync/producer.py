@@ -42,15 +42,15 @@ class MessageProducer(ProducerFacade):
     ) -> None:
         """Send a message, or a ``str``, ``bytes``, mapping or list, which becomes a message (S151).
 
-        A persistent message outside a transaction is confirmed by the broker when this returns (S61-S63). With a
-        ``completion_listener`` this returns at once, and the message stays read-only until the listener was called
-        (S73). At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed. The next send
-        waits for room, for ``jms.sendTimeout`` at most (S65).
+        When this call returns, the broker has confirmed the message, if it is persistent and outside a transaction
+        (S61-S63). With a ``completion_listener`` this call returns at once, and the message stays read-only until the
+        listener was called (S73). At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be
+        unconfirmed. The next send waits for room, for ``jms.sendTimeout`` at most (S65).
 
         Args:
             message: the message, or a value that becomes one: ``str`` a text message, ``bytes`` a bytes message, a
                 mapping a map message, a list or tuple a stream message.
-            destination: where the message goes, if the producer has no destination of its own (S67).
+            destination: the destination of the message, if the producer has no destination of its own (S67).
             delivery_mode: 1 (not persistent) or 2 (persistent), a :class:`DeliveryMode`. ``None`` takes the value
                 of the producer (S152).
             priority: 0 to 9. ``None`` takes the value of the producer (S152).
@@ -68,7 +68,7 @@ class MessageProducer(ProducerFacade):
             ResourceAllocationException: the message is larger than ``wireFormat.maxFrameSize``, or the broker has no
                 room.
             InvalidDestinationException, UnsupportedFeatureException: the destination is missing or wrong, or the
-                producer has another one (S67).
+                producer has another destination (S67).
             UnsupportedFeatureException: this broker would ignore the delay (S157).
             MessageFormatException: ``message`` cannot become a message, or contains a value that JMS forbids; or a time
                 is not a number of at least 0.
@@ -110,7 +110,7 @@ class MessageProducer(ProducerFacade):
 
         Args:
             message, destination, delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`send`.
-            completion_listener: as for :meth:`send`; it is called in addition to the future.
+            completion_listener: as for :meth:`send`. The listener is called, and the future is done as well.
 
         Returns:
             A future whose result is ``None``.

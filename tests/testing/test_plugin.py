@@ -18,7 +18,7 @@ import pytest
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 IMAGES = ["pyjmsack/artemis:2.56.0", "pyjmsack/activemq:6.3.1", "pyjmsack/activemq:5.18.3"]
-NO_REAPER = "testcontainers/ryuk; docker pull it, or set TESTCONTAINERS_RYUK_DISABLED=true"
+NO_REAPER = "testcontainers/ryuk; fetch it with docker pull, or set TESTCONTAINERS_RYUK_DISABLED=true"
 
 Run = Callable[..., pytest.RunResult]
 
