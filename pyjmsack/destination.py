@@ -104,7 +104,8 @@ def named(kind: type[N], name: str) -> N:
     commas, ``a,b``, names several destinations. Each session decides whether its broker understands such a text.
 
     Raises:
-        InvalidDestinationException: the name is empty, or names a destination of the other kind.
+        InvalidDestinationException: the name is empty, or names a topic where a queue is wanted, or a queue where a
+            topic is wanted.
     """
     found = _named(kind, name)
     found._several = "," in found.name

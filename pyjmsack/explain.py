@@ -53,7 +53,8 @@ class Explanation:
             total: messages in the queue, numbered from 0.
             received: how many of them the consumer has received.
             acknowledged: in CLIENT and individual mode the numbers of the messages whose ``acknowledge()`` was called,
-                in transacted mode those of committed transactions. Other modes ignore this argument.
+                in transacted mode the numbers of the messages of committed transactions. Other modes ignore this
+                argument.
 
         Returns:
             The numbers of the messages that are delivered again.
@@ -182,7 +183,7 @@ def _canonical(mode: AckMode) -> AckMode:
 def _batching(batch: int, url: BrokerUrl) -> Fact:
     timeout = url.connection.optimize_acknowledge_time_out
     late = "" if timeout is None else f", or {timeout:g} s after the first of them"
-    text = f"acknowledgements leave together: when {batch} messages are consumed{late}, and on close"
+    text = f"the client sends acknowledgements together: after {batch} messages{late}, and at the close"
     return Fact("batches", text, "S40, S41, S44, S46")
 
 
@@ -196,7 +197,7 @@ def _prefetching(prefetch: int) -> Fact:
     if prefetch == 0:
         text = "none: the client asks for each message; a message_listener needs consumer.allowPullListener=true"
         return Fact("prefetch", text, "S9, S50")
-    text = f"the broker sends up to {prefetch} messages ahead; other consumers cannot have those"
+    text = f"the broker sends up to {prefetch} messages ahead; other consumers cannot get these messages"
     return Fact("prefetch", text, "S49, S51, S59")
 
 

@@ -11,7 +11,7 @@ __all__ = ["LONGEST", "kept"]
 
 LONGEST = 256
 """The most characters, or bytes, of a text that a cache keeps. This length and the number of texts limit the memory of
-every cache. Names that repeat from message to message are shorter. For a longer text, the work is done again each
+every cache. Names that repeat from message to message are shorter. For a longer text, the function runs again each
 time."""
 
 K = TypeVar("K", bound=Hashable)

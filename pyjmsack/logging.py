@@ -7,8 +7,8 @@ handler::
 
     pyjmsack.logging.json()
 
-Programs that have a logging configuration of their own use :class:`JsonFormatter` or :class:`KeyValueFormatter` there.
-Importing this module changes nothing.
+Programs that have a logging configuration of their own use :class:`JsonFormatter` or :class:`KeyValueFormatter` in that
+configuration. Importing this module changes nothing.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class KeyValueFormatter(JsonFormatter):
 
 
 def json(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
-    """Write the library's log as JSON, one object a line.
+    """Write the library's log as JSON, with one object in each line.
 
     A second call replaces the handler of the first one. Handlers that the application added to the logger ``pyjmsack``
     stay. Handlers of the root logger no longer get the records of this library, because otherwise each event would be

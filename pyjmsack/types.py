@@ -47,8 +47,8 @@ class PossiblyMillisecondsWarning(UserWarning):
 
 class AckMode(IntEnum):
     """The acknowledge mode of a session (rule S1). Mode 4 behaves like mode 101, and mode 100 like mode 257.
-    ``core/unsettled.py`` acknowledges at the moment that the mode asks for, ``core/listening.py`` does so after a
-    listener, and ``core/transaction.py`` acts on mode 0."""
+    ``core/unsettled.py`` acknowledges at the moment that the mode asks for, ``core/listening.py`` acknowledges after a
+    listener, and ``core/transaction.py`` serves mode 0."""
 
     SESSION_TRANSACTED = 0
     AUTO_ACKNOWLEDGE = 1

@@ -50,8 +50,8 @@ class RedeliveryLimit:
     """Decides for each message of one consumer whether it was delivered too often (S112).
 
     The decision is made each time a message is about to be handed out. In a transacted session with
-    ``jms.redeliveryPolicy.preDispatchCheck=false``, the decision is made at a rollback instead. Then this
-    consumer still hands out, once, a message that was delivered too often to other consumers.
+    ``jms.redeliveryPolicy.preDispatchCheck=false``, the decision is made at a rollback instead. In this case, a message
+    that was delivered too often to other consumers is still handed out one time by this consumer.
     """
 
     def __init__(self, policy: RedeliveryPolicy, *, transacted: bool) -> None:
@@ -61,7 +61,7 @@ class RedeliveryLimit:
         """The messages that were over the limit at a rollback. Each entry is the hash of the identity of a message."""
 
     def exceeded(self, inbound: Inbound) -> bool:
-        """Whether this message was delivered too often, so that it must not be handed out."""
+        """Whether this message was delivered too often. Such a message must not be handed out."""
         if not self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries):
             return False
         if not self._at_rollback:

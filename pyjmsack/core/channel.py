@@ -132,7 +132,7 @@ class Channel:
 
     @property
     def usable(self) -> bool:
-        """Whether the connection is open, so that :meth:`check_open` raises nothing."""
+        """Whether the connection is open. If so, :meth:`check_open` raises no error."""
         return self.state is State.OPEN
 
     def check_open(self) -> None:
@@ -157,7 +157,8 @@ class Channel:
 
 
 def _lost(cause: BaseException) -> JMSException:
-    """Return a fresh error for a connection that failed, so that each caller has a traceback of its own."""
+    """Return a new error for a lost connection. Each caller gets an error of its own, because raising an error adds to
+    its traceback."""
     if isinstance(cause, JMSException):
         return cause.fresh()
     error = ConnectionLostException(str(cause))

@@ -21,7 +21,8 @@ Done = Callable[["BaseException | None"], None]
 
 
 class CompletionListener(Protocol):
-    """An object that learns the outcome of one send, once (JMS 2.0 7.3)."""
+    """An object of the caller that gets the outcome of one send. Only one of its methods is called, once (JMS 2.0
+    7.3)."""
 
     def on_completion(self, message: Message) -> Any:
         """Called when the broker has the message.
@@ -68,7 +69,7 @@ class Completions:
     """The sends of one session that have a listener, and whose listener was not called yet.
 
     The session's thread adds sends. Only the loop marks sends as answered and takes them out. If two threads took sends
-    out, one of them could take out a send that has no answer yet, and its listener would learn that the broker has the
+    out, one of them could take out a send that has no answer yet, and tell its listener that the broker has the
     message.
 
     Args:

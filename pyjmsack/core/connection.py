@@ -321,7 +321,7 @@ class Connection:
         self.events.tell("on_connection_restored", self.channel.address)
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
-        """Change the name of a temporary destination, because the new broker chose another one (S133)."""
+        """Change the name of a temporary destination, because the new broker chose another name (S133)."""
         self.temporaries.renamed(temporary_id, name)
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:

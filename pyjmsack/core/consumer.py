@@ -132,7 +132,7 @@ class Consumer:
         self._subscriptions = subscriptions
         self._leave = leave
         self._closing = False
-        """True while :meth:`close` runs, which gives the messages in the inbox back before the link ends."""
+        """True while :meth:`close` runs. It gives the messages in the inbox back before the link ends."""
         self._ended: Completion[None] = Completion()
 
     # -- state --------------------------------------------------------------------------------------------------

@@ -243,7 +243,7 @@ class SessionFacade(StrictNames):
 
         Raises:
             MessageFormatException: ``data`` is none of these, or the length is missing.
-            OSError: there is no such file.
+            OSError: the file does not exist.
             IllegalStateException: the session is closed.
         """
         source = to_source(data, length)

@@ -95,7 +95,8 @@ class MemoryStore:
 
 
 class FileStore:
-    """Keys in a file, so that they outlive the process; see :class:`pyjmsack.spi.guard_file.GuardFile`.
+    """Keeps the keys in a file, because the keys must stay when the process has ended; see
+    :class:`pyjmsack.spi.guard_file.GuardFile`.
 
     Args:
         channel: the connection. Its exception listener gets the error if the file cannot be used.
@@ -125,7 +126,8 @@ class FileStore:
         yield from answered(done, self._channel.deadline(), "opening the file of failover.duplicateGuard")
 
     def add(self, keys: Sequence[bytes], command: Callable[..., Any] = nothing, *arguments: Any) -> None:
-        """Remember keys. The loop runs the command once these keys, and all keys added earlier, are in the file."""
+        """Remember keys. The loop runs the command after these keys, and all keys that were added earlier, are in the
+        file."""
         self._file.write(keys, nothing if command is nothing else partial(self._submit, command, *arguments))
 
     def look_up(self, keys: Callable[[], Sequence[bytes]], answer: Callable[[set[bytes]], None]) -> None:

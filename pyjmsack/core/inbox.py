@@ -23,8 +23,8 @@ class PriorityInbox:
     """An inbox with the methods of the plain ``deque`` that it replaces. Messages of a higher priority come first, and
     messages of one priority keep their order.
 
-    There is no lock, as with the plain deque: the loop appends while another thread takes. Each priority has a deque,
-    whose methods are atomic, and no method needs two deques to agree.
+    This class needs no lock, like the plain deque: the loop may append while another thread takes messages. Each
+    priority has a deque, whose methods are atomic, and no method needs two deques to agree.
     """
 
     __slots__ = ("_levels",)

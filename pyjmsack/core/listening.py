@@ -96,7 +96,8 @@ class Call(NamedTuple):
     message: Message
     workers: Workers | None = None
     worker: Dispatcher | None = None
-    """The dispatcher that runs the listener. ``None`` means that the session's own dispatcher runs it at once."""
+    """The dispatcher that runs the listener. ``None`` means that the session's own dispatcher runs the listener at
+    once."""
 
 
 class Dispatchers:
@@ -138,7 +139,7 @@ class Dispatchers:
         """Wait for the running message listeners, unless the caller is one of them (S124).
 
         For the first dispatcher, wait only for the present call, because no message is handed out after this call. For
-        each worker, wait for all its calls, because a message of a group may wait there behind another one.
+        each worker, wait for all its calls, because a message of a group may wait behind another message of the group.
         """
         if self.running_here():
             return

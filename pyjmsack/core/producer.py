@@ -122,7 +122,8 @@ class Defaults:
 
 
 class Producer:
-    """The core of one producer. One thread at a time may use it, as for its session.
+    """The core of one producer. Only one thread at a time may use a producer, because only one thread at a time may use
+    its session.
 
     Args:
         session: the facts about the session that its producers and consumers may read.

@@ -46,7 +46,7 @@ class RecordedSends:
         self._tail_of: tuple[Destination | None, ConnectionMetadata | None] = (None, None)
 
     def tail(self, target: Destination) -> str:
-        """Return the last field of a line. It is made anew for another destination, or another broker."""
+        """Return the last field of a line. The field is made anew for another destination or another broker."""
         if self._tail_of[0] is not target or self._tail_of[1] is not self._recorder.metadata:
             self._tail_of = target, self._recorder.metadata
             self._tail = self._recorder.tail(self._id, _place(target))

@@ -1,4 +1,4 @@
-"""How long a redelivered message waits (S115).
+"""Computes how long a redelivered message waits before it is handed out (S115).
 
 ``uri/policy.py`` has the options, also the number of redeliveries that are allowed. ``RedeliveryLimit`` in
 ``core/admission.py`` enforces this number. The retries of an ``App`` are in ``app/retry.py``.

@@ -136,8 +136,8 @@ class Requestor:
         """Send a request, without waiting.
 
         Raises:
-            IllegalStateException: the requestor is closed, the connection is stopped, or the correlation id is that of
-                another request that is under way or was given up.
+            IllegalStateException: the requestor is closed, the connection is stopped, or another request that is under
+                way or was given up has the same correlation id.
             JMSException: as for :meth:`pyjmsack.MessageProducer.send`.
         """
         self._check()

@@ -21,8 +21,8 @@ Done = Callable[["BaseException | None"], None]
 
 WINDOW = 4096
 """The most unconfirmed sends of one producer. The next send waits, because otherwise the sends to a broker that stopped
-answering would fill the memory. The number is four times the credit that the brokers grant, so that a broker that
-answers never makes a send wait here."""
+answering would fill the memory. The number is four times the credit that the brokers grant. So no send waits here as
+long as the broker answers."""
 
 
 class Send(Outbound):

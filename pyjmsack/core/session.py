@@ -316,7 +316,7 @@ class Session:
         consumer.unsettled.settle_one(message._delivery, outcome)
 
     def _require(self, outcome: Outcome) -> None:
-        """Refuse an outcome that this broker would replace by another one (S119)."""
+        """Refuse an outcome that this broker would replace by another outcome (S119)."""
         if outcome is not Outcome.ACCEPTED:
             self.channel.require(_FEATURES[outcome])
 

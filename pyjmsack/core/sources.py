@@ -96,7 +96,7 @@ class Sources:
             no_local: whether messages of this connection are left out.
             subscription: the name and kind of the subscription, for a named subscriber; otherwise ``None``.
             browser: whether the messages stay in the queue.
-            pulls: whether the consumer is used with ``receive``, so that prefetch 0 makes sense.
+            pulls: whether the consumer is used with ``receive``, because prefetch 0 works only with ``receive``.
 
         Raises:
             UnsupportedFeatureException: this protocol or this broker lacks a feature that the consumer needs.

@@ -97,7 +97,7 @@ class Counts:
         self.skipped = 0
         """The messages that were acknowledged without being handed out, because they were processed before."""
         self.refused = 0
-        """The messages that were refused for ever, so that this consumer does not get them again."""
+        """The messages that were refused for ever. This consumer does not get these messages again."""
         self.torn = 0
         self.ended: Counter[AckType] = Counter()
         """How many messages ended without being accepted, by ActiveMQ's name for the reason (S190)."""

@@ -1,4 +1,4 @@
-"""How the core waits without knowing how its caller waits.
+"""Lets the core wait without knowing how its caller waits.
 
 A step generator yields ``(completion, timeout)``. The face then waits, and sends ``True`` into the generator when the
 completion is done, or ``False`` if the time runs out first. ``yield from`` composes generators. There are two ways to
@@ -88,7 +88,7 @@ def ended(done: Completion[None], deadline: Deadline, what: str) -> Steps[None]:
 
 def together(all_steps: Iterable[Steps[None]], deadline: Deadline) -> Steps[None]:
     """Run several step generators at the same time, until ``deadline``. All of them send their requests before the
-    first one waits. If one raises, the others are closed, so that they clean up.
+    first one waits. If one generator raises an error, the other generators are closed, and clean up.
     """
     under_way = [*all_steps]
     try:
@@ -116,7 +116,7 @@ def _advance(steps: Steps[None], in_time: bool | None) -> Wait | None:
 
 
 def give_up(steps: Steps[None]) -> None:
-    """Run the steps of a caller that gave up. End them at their first wait, so that they clean up."""
+    """Run the steps of a caller that gave up. Close the steps at their first wait. The steps then clean up."""
     with suppress(StopIteration, JMSException):
         next(steps)
     steps.close()

@@ -92,7 +92,7 @@ class Temporaries:
             )
 
     def renamed(self, number: int, name: str) -> None:
-        """Change the name of a temporary destination, because the next broker gave it another one. The object stays the
+        """Change the name of a temporary destination, because the next broker chose another name. The object stays the
         same (S133).
         """
         if number in self.live:

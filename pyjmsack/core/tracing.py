@@ -1,8 +1,8 @@
 """The tracing of a connection. Without tracing, none of this code runs.
 
 The user may supply a sampler, a span processor, an exporter or a hook. An error of such code is logged and goes no
-further, so that it never changes the outcome of a message. In the blocking face such code never runs on the I/O loop.
-The answer to a send that nobody waits for arrives on the loop, so a dispatcher ends the span of this send.
+further. Therefore the error never changes the outcome of a message. In the blocking face such code never runs on the
+I/O loop. The answer to a send that nobody waits for arrives on the loop, so a dispatcher ends the span of this send.
 """
 
 from __future__ import annotations

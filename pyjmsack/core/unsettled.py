@@ -29,8 +29,8 @@ __all__ = ["AckBatch", "AckWindow", "Unsettled", "ack_threshold"]
 log = logging.getLogger("pyjmsack")
 ack_log = logging.getLogger("pyjmsack.ack")
 PLENTY = 32
-"""While the inbox holds at least this number of messages, an acknowledgement or a request for more messages may wait,
-so that several of them leave together. Neither the consumer nor the broker runs out of work meanwhile."""
+"""While the inbox holds at least this number of messages, an acknowledgement or a request for more messages may wait.
+Then several of them leave together. Neither the consumer nor the broker runs out of work meanwhile."""
 GONE: Final = object()
 """The result of a pop from a table of messages, if another thread has taken the message out before."""
 LAZY_SHARE = 0.5
@@ -75,7 +75,7 @@ class AckBatch:
     """Messages of one consumer whose automatic acknowledgements wait, so that they leave together (S39-S48).
 
     The session's thread (or dispatcher) adds messages. The timer of the loop may flush at the same moment. ``popleft``
-    gives each message to only one of them.
+    gives each message to only one of the two.
 
     Args:
         settle: gives several messages the outcome "accepted" in one command.
@@ -379,8 +379,8 @@ class Unsettled:
         self.settle_runs(self.mark_runs([(outcome, inbounds)]))
 
     def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:
-        """Choose the outcomes of those messages that have none yet. Return them, so that :meth:`settle_runs` can send
-        them."""
+        """Choose the outcome of each message that has no outcome yet. Return these messages with their outcomes, for
+        :meth:`settle_runs`, which sends them."""
         marked = [(outcome, self._marked(inbounds, outcome)) for outcome, inbounds in runs]
         return [(outcome, inbounds) for outcome, inbounds in marked if inbounds]
 

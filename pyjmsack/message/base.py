@@ -155,7 +155,7 @@ class Message(Headers, TypedProperties):
 
         Raises:
             UnsupportedFeatureException: ``undeliverable_here`` is true and ``delivery_failed`` is not, or this broker
-                would replace the outcome by another one (S119).
+                would replace the outcome by another outcome (S119).
             IllegalStateException: the session's mode allows no outcome for a single message (S38).
         """
         if delivery_failed:

@@ -30,7 +30,8 @@ def check_selector(text: str) -> None:
     Raises:
         InvalidSelectorException: ``text`` does not follow the grammar, compares values that have no order, names a
             header that selectors may not use, is too long, or has too many nested parts. The error shows the place of
-            the mistake, and names what was expected there. If a keyword is misspelt, the error names the right keyword.
+            the mistake, and says what was expected at this place. If a keyword is misspelt, the error names the right
+            keyword.
     """
     if len(text) > MAX_LENGTH:
         raise InvalidSelectorException(f"selector: expected at most {MAX_LENGTH} characters, not {len(text)}")

@@ -26,7 +26,8 @@ class Level(str, Enum):
 
 @dataclass(frozen=True)
 class Support:
-    """How one feature is provided. ``note`` says how it is emulated or why it is refused, and may be empty."""
+    """The way in which one feature is provided. ``note`` says how the feature is emulated or why it is refused. ``note``
+    may be empty."""
 
     level: Level
     note: str = ""

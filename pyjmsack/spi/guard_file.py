@@ -36,7 +36,7 @@ class GuardFile(Protocol):
         ...
 
     def ask(self, keys: Keys, answer: Answer, /) -> None:
-        """Call ``keys()``, and then call ``answer`` with those of these keys that are in the file. Another session or
+        """Call ``keys()``, select the keys that are in the file, and call ``answer`` with these. Another session or
         process may have written them."""
         ...
 

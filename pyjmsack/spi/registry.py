@@ -1,8 +1,8 @@
 """Finds the provider for a URL scheme, the decoder for a protocol, the ledger, the tracing, and the file of the guard
 against duplicates.
 
-Each module is imported on its first use, so that ``import pyjmsack`` is fast. It is imported by its name, so that no
-provider depends on another one.
+Each module is imported on its first use, so that ``import pyjmsack`` is fast. Each module is imported by its name,
+because no provider may depend on another provider.
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ class ConsumerTracing(Protocol):
         """Report that a listener gets this message now, and return the operation of the listener.
 
         Args:
-            received: whether :meth:`receive` was called for the message before, so that the message is counted already.
+            received: whether :meth:`receive` was called for the message before. In this case the message is counted
+                already.
         """
         ...
 

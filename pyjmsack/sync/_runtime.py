@@ -72,7 +72,7 @@ class SyncRuntime:
         self._lazy = False
         """Whether commands were queued lazily since the last burst."""
         self._gathering = False
-        """Whether a timer of the loop will look for commands, so that a lazy command need not wake the loop."""
+        """Whether a timer of the loop will look for commands. In this case a lazy command need not wake the loop."""
         self._timer: Timer | None = None
         self._written: deque[Completion[None]] = deque()
         self._ending = False
@@ -81,8 +81,8 @@ class SyncRuntime:
         self._closed = False
         self._closing = threading.RLock()
         self._leavings: deque[Callable[[], None]] = deque([thread.release])
-        """The function that gives the loop thread back. The queue is empty after the call, so that a second call is not
-        possible."""
+        """The function that gives the loop thread back. The queue is empty after the call, because the function must
+        not be called a second time."""
         self.keeper = Keeper() if keeps_process else None
         _open.add(self)
 
@@ -198,7 +198,7 @@ class SyncRuntime:
         # not checked after a close, because the system may give the number of the ended loop thread to this thread
         if not self._closed and threading.get_ident() == self._thread.ident:
             steps.close()
-            raise IllegalStateException("a blocking call on the I/O thread would wait for itself")
+            raise IllegalStateException("a blocking call is not allowed on the I/O thread; it would wait for itself")
         try:
             completion, timeout = next(steps)
             while True:
@@ -285,7 +285,7 @@ def _flush_open_connections() -> None:
 class ThreadDispatcher:
     """Runs calls in order on a daemon thread. The thread starts with the first call.
 
-    A call stays in ``_calls`` until it is over, so that it counts as queued or at work at every moment.
+    A call stays in ``_calls`` until it is over. So each call counts as queued or at work at every moment.
 
     Args:
         name: the name of the thread.
