@@ -147,8 +147,8 @@ _OF_SERVICES = {
 
 
 def __getattr__(name: str) -> typing.Any:
-    """Import a name that only services need when a program first uses the name. Most programs have no ``App``, and
-    start faster without these modules.
+    """Import ``App`` and the names that belong to it when a program first uses such a name. Most programs use none of
+    these names, and start faster without these modules.
     """
     module = _OF_SERVICES.get(name)
     if module is None:

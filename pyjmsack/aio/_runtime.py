@@ -90,7 +90,7 @@ class AioRuntime:
         the steps are closed, and no message is lost.
         """
         if asyncio.get_running_loop() is not self.loop:
-            raise IllegalStateException("this connection belongs to another event loop")
+            raise IllegalStateException("this connection belongs to another event loop; make a connection in each loop")
         try:
             completion, timeout = next(steps)
             while True:

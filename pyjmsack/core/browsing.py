@@ -1,4 +1,4 @@
-"""Browsers: looking at the messages of a queue without taking them (S134, S135)."""
+"""Browsers, which look at the messages of a queue without taking them (S134, S135)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Browser"]
 
 
 class Browser:
-    """One look through a queue, from its head.
+    """Goes through the messages of a queue once, from the head of the queue.
 
     Args:
-        consumer: attached to the queue as a browser.
+        consumer: a consumer of the queue that was created as a browser.
     """
 
     def __init__(self, consumer: Consumer) -> None:

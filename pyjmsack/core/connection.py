@@ -121,7 +121,7 @@ class Connection:
             channel.submit(provider.abort, error)
             raise
         except BaseException:  # the caller gave up, for example by Ctrl-C
-            channel.submit(provider.abort, ConnectionLostException("connecting was given up"))
+            channel.submit(provider.abort, ConnectionLostException("the caller gave up opening the connection"))
             raise
         self.events.tell("on_connection_established", channel.address)
 

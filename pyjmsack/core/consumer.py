@@ -54,10 +54,10 @@ class State(IntEnum):
     DETACHED = 3
     """The broker closed the consumer, or the connection is lost. ``error`` says why."""
     CLOSING = 4
-    """The caller closed the consumer. The link stays as long as delivered messages may still be acknowledged (S29,
-    S84)."""
+    """The caller closed the consumer. The link to the broker stays open as long as delivered messages may still be
+    acknowledged (S29, S84)."""
     CLOSED = 5
-    """The consumer is closed for the broker, too: its link is being detached, or the session is being closed."""
+    """The consumer is closed for the broker, too: the link is being ended, or the session is being closed."""
 
 
 class Consumer:
@@ -374,7 +374,7 @@ class Consumer:
         self.unsettled.settle_runs(self.take_unseen())
 
     def finish_if_closed(self) -> None:
-        """Detach, without waiting, after the last message of a closed consumer was settled."""
+        """End the link of a closed consumer, without waiting, after its last message was settled."""
         if self.state is State.CLOSING and not self._needed:
             self._submit_detach()
 
@@ -386,7 +386,8 @@ class Consumer:
         yield from ended(self._ended, deadline, f"closing the consumer of {self.info.destination.name}")
 
     def _submit_detach(self) -> None:
-        """Submit the detach only once, because several threads may find that the link is not needed any more."""
+        """Submit the command that ends the link. Submit it only once, because several threads may find that the link is
+        not needed any more."""
         self.state = State.CLOSED
         if self._leave(self.info.id) is None:
             return
@@ -396,11 +397,12 @@ class Consumer:
         self.submit_end(self._ended)
 
     def submit_end(self, done: Completion[None]) -> None:
-        """Submit the detach. Acknowledgements that wait for the guard's file leave before the detach."""
+        """Submit the command that ends the link. Acknowledgements that wait for the guard's file leave before the link
+        ends."""
         self.unsettled.submit_behind(self.close_link, self.info.id, done)
 
     def close_link(self, number: int, done: Completion[None]) -> None:
-        """Detach, on the loop. The name of the subscription is free when the broker has answered (S141)."""
+        """End the link. Runs on the loop. The name of the subscription is free when the broker has answered (S141)."""
         if self.info.subscription is not None:
             self._subscriptions.release_after(self.info.subscription, done)
         self._channel.provider.close_consumer(number, done)

@@ -293,8 +293,8 @@ class DuplicateGuard:
         """Return whether the caller has another delivery of the same message, over the same connection.
 
         In this case the sender sent a second copy, and the broker stored both copies (S91). A delivery of another
-        connection does not count, because the broker delivered the same message again (S95). The same delivery does not
-        count either, because it was given back, and the caller does not have it any more (S82).
+        connection does not count, because the broker delivered the same message again (S95). ``inbound`` itself does
+        not count either: if it comes once more, it was given back, and the caller does not have it any more (S82).
         """
         other = self._handed_out.get(key)
         if other is None or other is inbound or other.generation != inbound.generation:

@@ -358,7 +358,7 @@ class Producer:
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> Steps[None]:
-        """Detach the producer after all its sends are answered. A second call has no effect."""
+        """Close the producer at the broker after all its sends are answered. A second call has no effect."""
         if self.closed:
             return
         answered: Completion[None] = Completion()

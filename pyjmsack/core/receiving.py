@@ -1,4 +1,4 @@
-"""The wait of a caller for a message of one consumer (S22, S50, S176)."""
+"""Lets a caller wait for a message of one consumer (S22, S50, S176)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Source(Protocol):
         ...
 
     def check_alive(self) -> None:
-        """Raise ``error``, if there is one."""
+        """Raise ``error``, if ``error`` is not ``None``."""
         ...
 
 

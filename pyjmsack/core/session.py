@@ -127,7 +127,7 @@ class Session:
     # -- producers and consumers --------------------------------------------------------------------------------
 
     def create_producer(self, destination: Destination | None) -> Steps[Producer]:
-        """Attach a producer (S67)."""
+        """Create a producer at the broker (S67)."""
         self.check_open()
         if destination is not None:
             check_destination(destination, self.channel.metadata)
@@ -164,17 +164,19 @@ class Session:
         subscription: Subscription | None = None,
         pulls: bool = True,
     ) -> Steps[Consumer]:
-        """Attach a consumer, a browser or a named subscriber. Messages flow after the connection is started (S120).
+        """Create a consumer, a browser or a named subscriber at the broker. Messages flow after the connection is
+        started (S120).
 
         Args:
-            pulls: whether the consumer is used with ``receive``, because prefetch 0 works only with ``receive``.
+            pulls: whether the consumer is used with ``receive``. If false, a prefetch of 0 is raised to 1, because
+                prefetch 0 works only with ``receive``.
 
         Raises:
             UnsupportedFeatureException: over this protocol the broker lacks a feature that the consumer needs; no
                 request was sent.
             InvalidSelectorException: the selector is wrong; no request was sent, unless ``jms.validateSelector`` is
                 off.
-            InvalidDestinationException: the destination is a temporary one of another connection (S130).
+            InvalidDestinationException: the destination is a temporary destination of another connection (S130).
             IllegalStateException: the subscription's name is in use (S141, S143); or the session was closed meanwhile.
         """
         self.check_open()
@@ -198,8 +200,8 @@ class Session:
         return consumer
 
     def _add(self, consumer: Consumer) -> None:
-        """Remember an attached consumer. If another thread or task closes the session meanwhile, end the consumer
-        instead, because over STOMP the consumer would go on receiving.
+        """Remember a consumer that was created at the broker. If another thread or task closes the session meanwhile,
+        end the consumer instead, because over STOMP the consumer would go on receiving.
 
         The close first notes that the session is closed, and then ends the noted consumers. This method first notes the
         consumer, and then looks whether the session is closed. So either the close or this method ends the consumer.
@@ -234,7 +236,7 @@ class Session:
     def subscribe(
         self, topic: Topic, selector: str | None, no_local: bool, subscription: Subscription
     ) -> Steps[Consumer]:
-        """Attach a subscriber with a name (S141, S143).
+        """Create a consumer of a named subscription at the broker (S141, S143).
 
         Raises:
             IllegalStateException: the subscription is durable and unshared, and the user set no client id (S141); or as
@@ -460,7 +462,7 @@ class Session:
         yield from ended(done, deadline, "closing the session")
 
     def _submit_end(self, done: Completion[None]) -> None:
-        """Detach the consumers and end the session. The broker rolls back the open transaction (S84)."""
+        """End the links of the consumers, and end the session. The broker rolls back the open transaction (S84)."""
         self._leave(self.info.id)
         for consumer in [*self.consumers.values()]:
             consumer.submit_end(Completion())

@@ -96,7 +96,8 @@ class Sources:
             no_local: whether messages of this connection are left out.
             subscription: the name and kind of the subscription, for a named subscriber; otherwise ``None``.
             browser: whether the messages stay in the queue.
-            pulls: whether the consumer is used with ``receive``, because prefetch 0 works only with ``receive``.
+            pulls: whether the consumer is used with ``receive``. If false, a prefetch of 0 is raised to 1, because
+                prefetch 0 works only with ``receive``.
 
         Raises:
             UnsupportedFeatureException: this protocol or this broker lacks a feature that the consumer needs.
@@ -117,7 +118,7 @@ class Sources:
         if info.pending_limit and "pending-limit" not in metadata.capabilities:
             log.warning("%s: consumer.maximumPendingMessageLimit has no effect at this broker", info.destination.name)
         if subscription is not None and subscription.shared and info.no_local:
-            raise UnsupportedFeatureException("no_local is not for shared subscriptions (S147)")
+            raise UnsupportedFeatureException("no_local is not available for shared subscriptions (S147)")
 
     def _consumer_info(
         self, destination: Destination, options: DestinationOptions, prefetch: int, browser: bool

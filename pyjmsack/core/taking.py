@@ -155,8 +155,8 @@ class Taking:
         no such message (S22, S156, S111, S166).
 
         Args:
-            refusals: after so many refused messages, return ``None`` although more messages may be there. ``None``
-                means no limit.
+            refusals: the most messages that are refused in this call. Then the call returns ``None``, although more
+                messages may be there. ``None`` means no limit.
         """
         inbound: Inbound | None = None
         self.cut = False

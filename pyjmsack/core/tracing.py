@@ -41,7 +41,7 @@ would fill the memory. This happens only if an exporter or a span processor bloc
 
 
 def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
-    """Call a method of the tracing. If the method raises, log the error and return ``None``."""
+    """Call a method of a tracing object. If the method raises, log the error and return ``None``."""
     try:
         return call(*arguments, **named)
     except Exception:
@@ -169,7 +169,7 @@ class Traces:
     """Traces what one connection does.
 
     Args:
-        tracing: the tracing of this connection.
+        tracing: the tracing object of this connection.
         runtime: makes the dispatcher.
     """
 
@@ -197,7 +197,7 @@ class Traces:
         return None if consumer is None else TracedConsumer(self, consumer)
 
     def transaction(self, name: str, count: int, steps: Steps[None]) -> Steps[None]:
-        """Run ``steps``, which commit or roll back, inside an operation of the tracing."""
+        """Run ``steps``, which commit or roll back, and trace them as one operation."""
         operation = safely(self._tracing.transaction, name, count)
         if operation is None:
             yield from steps

@@ -143,7 +143,7 @@ class Participant(Protocol):
         ...
 
     def finish_if_closed(self) -> None:
-        """Detach the consumer if it was closed and the caller has none of its messages."""
+        """End the link of the consumer if it was closed and the caller has none of its messages."""
         ...
 
 

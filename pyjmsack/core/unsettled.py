@@ -164,7 +164,7 @@ class Unsettled:
     consumer. They follow two rules:
 
     - An outcome is chosen once, under a lock. A message leaves ``delivered`` after its outcome was chosen. So a thread
-      that finds ``delivered`` empty may detach the link, because all outcomes were given to the loop.
+      that finds ``delivered`` empty may end the link, because all outcomes were given to the loop.
     - The thread that pops a message out of ``delivered`` decides where the message goes. Other threads leave it alone.
       The loop moves messages to ``stale`` under the lock. A thread that finds a message in neither place looks again
       under the lock.

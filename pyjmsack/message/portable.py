@@ -77,7 +77,7 @@ def encode(message: Message) -> tuple[str, str]:
     """
     content_type = CONTENT_TYPES.get(message.wire_type)
     if content_type is None:
-        raise MessageFormatException(f"{message!r} has no portable form; expected a map, stream or object message")
+        raise MessageFormatException(f"{message!r} cannot be written as JSON; expected a map, stream or object message")
     body = message._body
     document: Any
     if message.wire_type == MAP:
@@ -122,7 +122,9 @@ def _tagged(value: Any) -> Any:
     for kind, writer in _WRITERS.items():
         if isinstance(value, kind):
             return writer(value)
-    raise MessageFormatException(f"a value of type {type(value).__name__} has no portable form")
+    raise MessageFormatException(
+        f"a value of type {type(value).__name__} has no type in JMS, and cannot be written as JSON"
+    )
 
 
 def _tag_int(value: int) -> dict[str, int]:

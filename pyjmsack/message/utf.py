@@ -18,7 +18,7 @@ def encode_utf(text: str) -> bytes:
         MessageFormatException: ``text`` is not a ``str``.
     """
     if not isinstance(text, str):
-        raise MessageFormatException(f"expected str, not {type(text).__name__}")
+        raise MessageFormatException(f"write_utf: expected str, not {type(text).__name__}")
     if any(character > "\uffff" for character in text):
         text = "".join(map(_as_surrogates, text))
     return text.encode("utf-8", "surrogatepass").replace(b"\x00", b"\xc0\x80")

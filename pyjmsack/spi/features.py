@@ -2,8 +2,8 @@
 
 The core refuses features by this table, and ``connection.capabilities`` and docs/features.md show it (S119).
 
-If a feature is missing, the core refuses it before a frame is sent. A feature that the client provides in another, safe
-way is ``EMULATED``, and its note says how.
+If a feature is missing, the core refuses it before a request is sent to the broker. A feature that the client provides
+in another, safe way is ``EMULATED``, and its note says how.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Level(str, Enum):
 
 @dataclass(frozen=True)
 class Support:
-    """The way in which one feature is provided. ``note`` says how the feature is emulated or why it is refused. ``note``
-    may be empty."""
+    """The way in which one feature is provided. ``note`` says how the feature is emulated or why it is refused. A
+    note may be empty."""
 
     level: Level
     note: str = ""
@@ -177,7 +177,8 @@ def features(protocol: str, broker: str, *, scheduler: bool = False) -> Mapping[
 
 
 def broker_key(product: str, version: str) -> str:
-    """Return the key of the broker that gives this name and version in its Open or CONNECTED frame (S119)."""
+    """Return the key of the broker that gives this name and version in its first answer: the Open frame of AMQP, or the
+    CONNECTED frame of STOMP (S119)."""
     name = product.lower()
     if "artemis" in name:
         return "artemis"

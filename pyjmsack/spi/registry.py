@@ -1,5 +1,5 @@
-"""Finds the provider for a URL scheme, the decoder for a protocol, the ledger, the tracing, and the file of the guard
-against duplicates.
+"""Finds the provider for a URL scheme, the decoder for a protocol, the ledger, the tracing object, and the file of the
+guard against duplicates.
 
 Each module is imported on its first use, so that ``import pyjmsack`` is fast. Each module is imported by its name,
 because no provider may depend on another provider.
@@ -66,10 +66,10 @@ def create_ledger(path: str | os.PathLike[str]) -> Ledger:
 
 
 def create_tracing(option: str) -> tracing.Tracing | None:
-    """Return the tracing of a new connection, or ``None`` if the connection has none.
+    """Return the tracing object of a new connection, or ``None`` if the connection is not traced.
 
     Args:
-        option: the value of ``jms.tracing``. With ``opentelemetry``, the connection has a tracing even if no factory is
+        option: the value of ``jms.tracing``. With ``opentelemetry``, the connection is traced even if no factory is
             installed.
     """
     installed = tracing.create()

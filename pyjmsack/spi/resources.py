@@ -39,7 +39,8 @@ class ConnectionInfo:
 
 @dataclass(frozen=True)
 class ConnectionMetadata:
-    """The facts about a broker from its Open or CONNECTED frame (S119)."""
+    """The facts about a broker from its first answer: the Open frame of AMQP, or the CONNECTED frame of STOMP
+    (S119)."""
 
     protocol: str
     broker_name: str

@@ -1,7 +1,7 @@
 """The interface between the core and a tracing library: the core reports sends, deliveries and transactions to it.
 
-A tracing is an object that takes these reports for one connection. ``pyjmsack.otel`` has the tracing for OpenTelemetry.
-The core never calls the methods of a tracing on the I/O loop, because they run code of the user: samplers, span
+A tracing object takes these reports for one connection. ``pyjmsack.otel`` has the tracing objects for OpenTelemetry.
+The core never calls the methods of a tracing object on the I/O loop, because they run code of the user: samplers, span
 processors and exporters. The methods may raise an error. Then the core (``core/tracing.py``) logs the error, and the
 message is sent or delivered as usual.
 """
@@ -123,10 +123,11 @@ _installed: list[Factory] = []
 
 
 def install(factory: Factory | None) -> None:
-    """Let ``factory`` make the tracing of each new connection. ``None`` means that new connections have no tracing."""
+    """Let ``factory`` make the tracing object of each new connection. ``None`` means that new connections are not
+    traced."""
     _installed[:] = [] if factory is None else [factory]
 
 
 def create() -> Tracing | None:
-    """Return the tracing of a new connection, or ``None`` if no factory is installed."""
+    """Return the tracing object of a new connection, or ``None`` if no factory is installed."""
     return _installed[0]() if _installed else None

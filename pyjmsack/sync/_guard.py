@@ -113,8 +113,8 @@ class SessionGuard:
 
 
 def _is_over(frame: FrameType) -> bool:
-    """Return whether a function has ended. Python clears the frame of a function only after the function has ended, and
-    otherwise raises an error.
+    """Return whether a function has ended. To find out, this function clears the frame: Python raises an error if the
+    frame belongs to a running function.
     """
     try:
         frame.clear()
