@@ -1,4 +1,4 @@
-"""How the asyncio face waits: with futures and tasks on the caller's own loop, and without a thread."""
+"""The ways in which the asyncio face waits: futures and tasks on the caller's own loop, and no thread."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class AioRuntime:
         self.submit(self.loop.call_later, delay, callback)
 
     def thread(self) -> int:
-        """Return always the same number, because all callers are on the loop."""
+        """Always return the same number, because all callers are on the loop."""
         return 1
 
     def lock(self) -> AbstractContextManager[Any]:
@@ -248,7 +248,7 @@ class Hold:
     def __init__(self, owner: SessionLock) -> None:
         self._owner = owner
         self._token: Token[frozenset[object]] | None = None
-        """Restores the context. ``None`` if this use did not take the lock."""
+        """The token that restores the context. ``None`` if this use did not take the lock."""
 
     async def __aenter__(self) -> None:
         owner, held = self._owner, _held.get()
@@ -280,8 +280,8 @@ DONE = Done()
 
 
 class Opening(Generic[T]):
-    """The result of ``create_*``. ``await`` it to get the object, or use it in ``async with``, which closes the object
-    at the end.
+    """The result of ``create_*``. Use ``await`` to get the object, or ``async with``, which also closes the object at
+    the end.
 
     Args:
         opening: the coroutine that makes the object.

@@ -7,10 +7,10 @@ A consumer is made of parts:
 - :mod:`taking <pyjmsack.core.taking>` takes the next message from the inbox.
 - The :mod:`admission <pyjmsack.core.admission>` decides whether the message may be handed out.
 - :mod:`unsettled <pyjmsack.core.unsettled>` has the messages that the caller has.
-- :mod:`receiving <pyjmsack.core.receiving>` has the wait of a caller for a message.
+- :mod:`receiving <pyjmsack.core.receiving>` lets a caller wait for a message.
 - :mod:`listening <pyjmsack.core.listening>` feeds a listener.
 
-This file has the state of a consumer, and its end.
+This file has the state of a consumer, and the steps that end a consumer.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class Consumer:
 
     @property
     def stats(self) -> ConsumerStats:
-        """The present counts."""
+        """The present counts of this consumer."""
         return self._counts.stats(buffered=len(self.inbox), unacknowledged=self.unsettled.unacknowledged)
 
     # -- from the provider, on the loop -------------------------------------------------------------------------

@@ -129,7 +129,7 @@ class RemoteClose:
         self._untold = [event]
         self._object: object = None
         self.error: BaseException | None = None
-        """The error with which the broker closed the object. ``None`` if it did not."""
+        """The error with which the broker closed the object. ``None`` if the broker did not close it."""
 
     def given(self, to_caller: object) -> None:
         """Remember the public object, which the caller has now. Called on any thread."""

@@ -59,12 +59,13 @@ class ConnectionFacade(StrictNames):
 
     @property
     def metadata(self) -> ConnectionMetadata:
-        """Protocol, broker name and version, provider version (S119)."""
+        """The protocol, the name and version of the broker, and the version of the provider (S119)."""
         return self._core.channel.the_metadata
 
     @property
     def capabilities(self) -> Capabilities:
-        """The features that this protocol at this broker has: ``"browser" in connection.capabilities``.
+        """The features that this protocol has at this broker. ``"browser" in connection.capabilities`` tells whether
+        the feature ``browser`` is one of them.
 
         ``support(feature)`` says how a feature works here, or why it does not. The object also contains the words by
         which an AMQP broker names its own capabilities.
@@ -279,8 +280,8 @@ class SessionFacade(StrictNames):
         """Return a message with a plain value, or with a value that the codec of a content type can write (S175).
 
         Args:
-            obj: the body. Without a content type it is made of ``None``, ``bool``, numbers, text, bytes, lists and
-                dicts.
+            obj: the body. Without a content type, the body is made of ``None``, ``bool``, numbers, text, bytes, lists
+                and dicts.
             content_type: the name under which a codec was registered, such as ``application/json``. ``None`` means no
                 codec.
 

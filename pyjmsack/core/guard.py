@@ -1,8 +1,8 @@
-"""The guard skips messages that were processed already, because some are delivered again after a failover (S105). A
-store keeps the ids of processed messages.
+"""The guard skips messages that were processed already, because some messages are delivered again after a failover
+(S105). A store keeps the ids of processed messages.
 
-To add another kind of store, implement :class:`Store`, let ``uri/failover.py`` parse its name as a value of
-``failover.duplicateGuard``, and let :func:`make_store` make it. The store in a file uses the interface
+To add another kind of store, implement :class:`Store`, let ``uri/failover.py`` parse the name of the store as a value
+of ``failover.duplicateGuard``, and let :func:`make_store` make the store. The store in a file uses the interface
 ``spi/guard_file.py``, and ``spi/registry.py`` finds the implementation, ``io/guard_file.py``.
 """
 
@@ -131,7 +131,8 @@ class FileStore:
         self._file.write(keys, nothing if command is nothing else partial(self._submit, command, *arguments))
 
     def look_up(self, keys: Callable[[], Sequence[bytes]], answer: Callable[[set[bytes]], None]) -> None:
-        """Call ``answer`` with the keys that the file contains. The thread of the file makes the call."""
+        """Look the keys up. ``answer`` gets the keys that the file contains. The thread of the file calls both
+        functions."""
         self._file.ask(keys, answer)
 
     @property

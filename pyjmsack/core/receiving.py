@@ -24,7 +24,7 @@ a limit, because a sender may send such messages without end."""
 
 
 class Source(Protocol):
-    """The state of the consumer that a caller waits for."""
+    """The state of a consumer, as far as a waiting caller needs it."""
 
     @property
     def closed(self) -> bool:
@@ -43,7 +43,8 @@ class Source(Protocol):
 
     @property
     def error(self) -> BaseException | None:
-        """The reason why the broker closed this consumer, or why the connection is lost. ``None`` if neither is so."""
+        """The reason why the broker closed this consumer, or why the connection is lost. ``None`` if neither
+        happened."""
         ...
 
     def check_alive(self) -> None:
@@ -52,7 +53,7 @@ class Source(Protocol):
 
 
 class Receiving:
-    """Waits for a message for a caller.
+    """Lets a caller wait for a message.
 
     Args:
         session: the facts about the session that its members may read.

@@ -30,8 +30,8 @@ __all__ = ["Deliveries", "RecordedSend", "RecordedSends"]
 
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 _IN_TRANSACTION = {"committed": ("confirmed", "accepted")}
-"""For the end ``committed`` of a transaction: the name that the ledger has for the outcome of a send, and the name for
-the outcome of a received message. For any other end, both outcomes have the name of the end."""
+"""For a transaction that ended with ``committed``: the ledger's name for the outcome of a send, and its name for the
+outcome of a received message. If a transaction ended in another way, both outcomes have the name of this end."""
 
 
 class RecordedSends:

@@ -106,7 +106,8 @@ class Requestor:
     def open(
         cls, connection: Connection, owner: Session, destination: Destination, run: Callable[[Steps[None]], Any]
     ) -> Steps[Requestor]:
-        """Open a session beside ``owner``, and in it a temporary queue for the replies, a producer and a consumer."""
+        """Open one more session on the connection, and in this session a temporary queue for the replies, a producer
+        and a consumer."""
         owner.check_open()
         if destination is None:
             raise InvalidDestinationException("a requestor needs a destination (S67)")

@@ -64,9 +64,9 @@ class Send(Outbound):
 class SendWindow:
     """Counts the sends of one producer.
 
-    Only one side writes each counter. The caller counts the sends that it submitted, and the limit uses this count. The
-    loop counts the sends that it gave to the provider, and the sends that were answered. The loop's counts are always
-    exact, because Ctrl-C may interrupt the caller before it counts, but never the loop.
+    Each counter is written by only one side, the caller or the loop. The caller counts the sends that it submitted, and
+    the limit uses this count. The loop counts the sends that it gave to the provider, and the sends that were answered.
+    The loop's counts are always exact, because Ctrl-C may interrupt the caller before it counts, but never the loop.
     """
 
     __slots__ = (
@@ -95,7 +95,7 @@ class SendWindow:
         self._handed_over = self._settled = self._bytes_settled = 0
         own = None if info.destination is None else parse_destination_options(info.destination).window_size
         self._byte_limit = channel.options.producer_window_size if own is None else own or None
-        """``producer.windowSize`` of the destination, or ``jms.producerWindowSize`` if the destination has none;
+        """``producer.windowSize`` of the destination, or ``jms.producerWindowSize`` if the destination does not set it;
         ``None`` means no limit."""
         self._rooms: list[Completion[None]] = []
         """The callers that wait for room in the window; in asyncio any number of tasks."""
@@ -189,6 +189,6 @@ def describe(info: ProducerInfo) -> str:
 
 
 def _wake(waiting: list[Completion[None]]) -> None:
-    """Wake all waiting callers. Each looks again whether it can go on."""
+    """Wake all waiting callers. Each caller checks again whether it can go on."""
     while waiting:
         waiting.pop(0).succeed()

@@ -40,7 +40,8 @@ class SessionFace(Protocol):
         ...
 
     def feed(self, listening: Listening) -> Any:
-        """Give messages to the listener of a consumer. A dispatcher calls this. In asyncio it returns an awaitable."""
+        """Give messages to the listener of a consumer. A dispatcher calls this method. In asyncio the method returns an
+        awaitable."""
         ...
 
 
@@ -52,7 +53,7 @@ class Session:
         info: id and acknowledge mode.
         subscriptions: the named subscriptions of the connection.
         temporaries: the temporary destinations of the connection.
-        face: makes the object that serves this session in its face.
+        face: makes the object that serves this session in the face of the caller.
         leave: called with the id of the session when the session ends.
         consumer_made: called after a consumer was created.
     """
@@ -72,8 +73,8 @@ class Session:
         self.consumers: dict[int, Consumer] = {}
         self.producers: dict[int, Producer] = {}
         self.memory = Memory(make_store(channel))
-        """The messages that were processed in this session, so that no message is processed twice after a failover
-        (S105)."""
+        """Remembers the messages that were processed in this session, because no message may be processed twice after a
+        failover (S105)."""
         self.transactions = Transactions(channel, info.id, self.memory, self.consumers, self.update)
         self.state = SessionState(channel, info, self.memory, self.transactions)
         self.dispatchers = Dispatchers(channel.runtime, f"pyjmsack-session-{info.id}")

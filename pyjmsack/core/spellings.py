@@ -54,8 +54,8 @@ def _has_effect(name: str, metadata: ConnectionMetadata) -> bool:
 
 
 def check_composite(destination: Destination, metadata: ConnectionMetadata | None) -> None:
-    """Refuse a text that names several destinations, as ActiveMQ's client allows it, if the broker does not know this
-    form.
+    """Refuse a text that names several destinations, such as ``a,b``, if the broker does not understand such a text.
+    ActiveMQ's client allows this form.
 
     Raises:
         InvalidDestinationException: this broker would take the whole text as one name, or lose a part of it.

@@ -100,7 +100,7 @@ class Counts:
         """The messages that were refused for ever. This consumer does not get these messages again."""
         self.torn = 0
         self.ended: Counter[AckType] = Counter()
-        """How many messages ended without being accepted, by ActiveMQ's name for the reason (S190)."""
+        """The number of messages that ended without being accepted, for each reason by its name in ActiveMQ (S190)."""
 
     @property
     def gone(self) -> int:

@@ -54,7 +54,7 @@ class _Use:
         """Claims that are repeated when all subscribers have left."""
 
     def refusal(self, wanted: Subscription, topic: Destination | None, selector: str | None) -> str | None:
-        """Return why another subscriber cannot join, or ``None`` if it can."""
+        """Return the reason why another subscriber cannot join, or ``None`` if the subscriber can join."""
         if self.shared != wanted.shared:
             return "is in use on this connection; shared and unshared subscribers of one name exclude each other (S143)"
         if not self.shared:
@@ -67,8 +67,8 @@ class _Use:
 
 
 class Subscriptions:
-    """The named subscriptions of one connection. The steps run in the caller's thread or task. Everything else runs on
-    the loop, one claim at a time.
+    """The named subscriptions of one connection. The methods that return steps run in the caller's thread or task. All
+    other methods run on the loop, one claim at a time.
 
     A durable subscription and one that is not durable may have the same name, because they are two subscriptions. Two
     durable subscriptions may not have the same name, even if only one of them is shared.

@@ -29,7 +29,7 @@ _numbers: Iterator[int] = count(1)
 
 
 class Transaction:
-    """Work since the last commit or rollback.
+    """The work of a session since its last commit or rollback.
 
     The loop counts the sends that it gives to the provider (``submitted``) and the sends that the broker answered
     (``settled``). When both numbers are equal, no outcome is missing. The session's thread does not count, because

@@ -241,8 +241,8 @@ class Unsettled:
         self.in_transaction = False
         """Whether the open transaction has messages of this consumer (S83, S84)."""
         self._choosing = channel.runtime.lock()
-        """Protects the choice of an outcome, its counters, and ``stale``. The caller chooses outcomes, and so does the
-        loop, for instance when the time of a batch is over."""
+        """A lock that protects the choice of an outcome, the counters of outcomes, and ``stale``. The caller chooses
+        outcomes, and so does the loop, for instance when the time of a batch is over."""
         self._counts = counts
         size = ack_threshold(mode, info.destination, info.prefetch, options.optimize_acknowledge) if self.auto else 1
         limits = (options.optimize_acknowledge_time_out, options.optimized_ack_scheduled_ack_interval)

@@ -31,7 +31,7 @@ class Engine(Protocol):
         ...
 
     def data_to_send(self) -> bytes:
-        """Return some bytes to send to the peer. ``b""`` means that there are no more for now."""
+        """Return some bytes to send to the peer. ``b""`` means that there are no more bytes for now."""
         ...
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -118,7 +118,7 @@ class Spool(Protocol):
 
     @property
     def unwritten(self) -> int:
-        """The number of bytes that wait for the disk, of all messages of this connection."""
+        """The number of bytes of all messages of this connection that wait for the disk."""
         ...
 
     @property

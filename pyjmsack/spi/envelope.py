@@ -30,7 +30,8 @@ DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 
 
 class StreamedPayload:
-    """An encoded message whose body is read while the message is sent (S168). ``len()`` returns its whole size.
+    """An encoded message whose body is read while the message is sent (S168). ``len()`` returns the size of the whole
+    message in bytes.
 
     Args:
         head: the bytes at the beginning of the message, which do not depend on the body.
@@ -74,7 +75,8 @@ generations: Iterator[int] = count(1)
 
 
 HEAVY = 1 << 20
-"""If a message has more bytes than this, a thread computes the digest for its identity, which takes 3 ms or more."""
+"""If a message has more bytes than this number, a thread computes the digest for its identity, because this takes 3 ms
+or more."""
 
 
 class NotOneMessageError(MessageFormatException):

@@ -36,8 +36,8 @@ class GuardFile(Protocol):
         ...
 
     def ask(self, keys: Keys, answer: Answer, /) -> None:
-        """Call ``keys()``, select the keys that are in the file, and call ``answer`` with these. Another session or
-        process may have written them."""
+        """Call ``keys()``, select the keys that are in the file, and call ``answer`` with these keys. Another session
+        or process may have written them."""
         ...
 
     def write(self, keys: Sequence[bytes], then: Callable[[], None], /) -> None:

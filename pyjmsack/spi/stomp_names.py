@@ -112,7 +112,8 @@ def text_of(value: Any) -> str:
 
 
 _REALS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
-"""The texts that Java uses for infinite numbers and for "not a number", by the texts of Python."""
+"""The texts for infinite numbers and for "not a number": the keys are the texts of Python, and the values are the texts
+of Java."""
 
 
 def types_line(properties: dict[str, Any]) -> str | None:

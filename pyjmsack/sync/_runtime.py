@@ -1,4 +1,5 @@
-"""How the blocking face waits: locks for callers, one thread per dispatcher, the shared loop thread for I/O."""
+"""The ways in which the blocking face waits: locks for callers, one thread for each dispatcher, and the shared loop
+thread for I/O."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ class SyncRuntime:
         _open.add(self)
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a command for the loop. In a long burst this waits until the loop has caught up."""
+        """Queue a command for the loop. In a long burst this call waits until the loop has caught up."""
         outbox = self._outbox
         outbox.append((command, arguments))
         if not self._woken:
@@ -130,7 +131,7 @@ class SyncRuntime:
         """Let the loop thread have the interpreter until the burst is written to the socket.
 
         A thread that computes gives the interpreter away only every 5 ms. Without this method the loop would wait up to
-        5 ms after each of its system calls, which halved the number of sends per second in a measurement.
+        5 ms after each of its system calls. In a measurement, these waits halved the number of sends per second.
         """
         if threading.get_ident() != self._thread.ident:
             written: Completion[None] = Completion()
