@@ -19,7 +19,7 @@ _CALM: Final = 60.0
 
 
 class Backoff:
-    """Computes the wait after a failure. The waits grow from 1 to 30 seconds, each twice as long as the one before.
+    """Computes the wait after a failure. The waits grow from 1 to 30 seconds, each twice as long as the wait before.
 
     Each wait is shortened at random, by at most a quarter. After a minute without a failure the waits begin with 1
     second again.

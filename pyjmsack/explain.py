@@ -50,7 +50,7 @@ class Explanation:
         the broker.
 
         Args:
-            total: messages in the queue, numbered from 0.
+            total: the number of messages in the queue. The messages are numbered from 0.
             received: how many of them the consumer has received.
             acknowledged: in CLIENT and individual mode the numbers of the messages whose ``acknowledge()`` was called,
                 in transacted mode the numbers of the messages of committed transactions. Other modes ignore this
@@ -141,9 +141,9 @@ def explain(
     """Explain the facts for a consumer. No connection is opened.
 
     Args:
-        url: a broker URL, whose options count.
+        url: a broker URL with its options.
         mode: the acknowledge mode of the session.
-        destination: the queue or topic of the consumer. The options behind its name count.
+        destination: the queue or topic of the consumer. The options behind its name are used, too.
         broker: ``artemis``, ``classic-5``, ``classic-6`` or ``unknown``, as ``connection.metadata.broker`` has it.
         options: more URL options, as for :class:`pyjmsack.ConnectionFactory`.
 
@@ -183,7 +183,7 @@ def _canonical(mode: AckMode) -> AckMode:
 def _batching(batch: int, url: BrokerUrl) -> Fact:
     timeout = url.connection.optimize_acknowledge_time_out
     late = "" if timeout is None else f", or {timeout:g} s after the first of them"
-    text = f"the client sends acknowledgements together: after {batch} messages{late}, and at the close"
+    text = f"the client sends acknowledgements together: after {batch} messages were consumed{late}, and at the close"
     return Fact("batches", text, "S40, S41, S44, S46")
 
 

@@ -78,7 +78,7 @@ class KeyValueFormatter(JsonFormatter):
 def json(level: int | str = logging.INFO, stream: TextIO | None = None) -> logging.Handler:
     """Write the library's log as JSON, with one object in each line.
 
-    A second call replaces the handler of the first one. Handlers that the application added to the logger ``pyjmsack``
+    A second call replaces the handler of the first call. Handlers that the application added to the logger ``pyjmsack``
     stay. Handlers of the root logger no longer get the records of this library, because otherwise each event would be
     written twice.
 

@@ -26,8 +26,8 @@ GREETINGS = {
 
 
 async def answer(host: str, port: int, protocol: str, seconds: float) -> str | None:
-    """Greet a port in one protocol, and return the protocol of its answer. Return ``None`` if there is no answer, or if
-    the protocol of the answer is unknown.
+    """Send the first bytes of one protocol to a port, and return the protocol of the answer. Return ``None`` if there
+    is no answer, or if the protocol of the answer is unknown.
 
     Args:
         seconds: the longest wait for the answer. No more than 512 bytes of the answer are read.

@@ -51,7 +51,7 @@ class Ledger(Protocol):
 
 
 def quoted(text: str | None) -> str:
-    """Return a string as a field of a line."""
+    """Return a string as a quoted field of a line. ``None`` gives an empty field."""
     return "" if text is None else '"' + text.replace('"', '""') + '"'
 
 

@@ -44,7 +44,7 @@ def test_options_change_what_is_said() -> None:
     assert "comes again" in said(explain(URL, 1, QUEUE), "a listener raises")
     assert "the next commit() covers it" in said(explain(URL, 0, QUEUE), "a listener raises")
     assert "rolled back" in said(explain(f"{URL}?jms.rollbackOnListenerError=true", 0, QUEUE), "a listener raises")
-    assert "7 messages are consumed, or 0.3 s" in said(explain(OPTIMIZED, 1, QUEUE), "batches")
+    assert "after 7 messages were consumed, or 0.3 s" in said(explain(OPTIMIZED, 1, QUEUE), "batches")
     assert said(explain(URL, 1, Queue("q?consumer.prefetchSize=0")), "prefetch").startswith("none")
 
 
