@@ -346,7 +346,7 @@ class Unsettled:
         Args:
             inbound: the message.
             outcome: the outcome.
-            ack_type: the ActiveMQ name of the acknowledgement, if the outcome does not determine it.
+            ack_type: the ActiveMQ name of the acknowledgement. ``None`` means that the outcome determines the name.
             repeats: whether this delivery is a copy of a message that the caller still holds. Such a copy is not
                 remembered as processed, because the caller may yet give the original back.
         """

@@ -30,7 +30,8 @@ class ObjectCodec(Protocol):
         ...
 
     def decode(self, data: bytes) -> Any:
-        """Return the object. Do not trust the bytes, because each program that may send to the queue can choose them.
+        """Return the object that the bytes describe. Do not trust the bytes, because each program that may send to the
+        queue can choose them.
 
         Args:
             data: the body of a message. It has at most ``max_bytes`` bytes (see :func:`register_object_codec`).
@@ -153,7 +154,8 @@ def serialize(obj: Any, content_type: str) -> SerializedObject:
 
 
 def deserialize(form: SerializedObject) -> Any:
-    """Return the object. Return the serialised form itself if no codec is registered for its content type.
+    """Return the object whose serialised form is ``form``. Return ``form`` itself if no codec is registered for its
+    content type.
 
     Raises:
         MessageFormatException: the object is too large, or the codec cannot read it.

@@ -45,7 +45,7 @@ def sized_field(name: object, kind: str, value: Any) -> Any:
 
 def convert_field(name: object, value: Any, wanted: str) -> Any:
     """Read ``value`` as the type ``wanted``, if the table of S173 allows this conversion. The table has the conversions
-    of properties, and also char and bytes.
+    that S162 allows for properties, and also those of char and bytes.
 
     Args:
         name: the name or the position of the field, for the error text.
