@@ -1,4 +1,4 @@
-"""Restricts the TLS versions and cipher suites of a context. Their names are those of Java."""
+"""Restricts the TLS versions and cipher suites of an SSL context. The options of the URL use the names of Java."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def restrict_versions(context: ssl.SSLContext, transport: TransportOptions) -> N
 def restrict_suites(context: ssl.SSLContext, transport: TransportOptions) -> None:
     """Apply ``enabledCipherSuites`` and ``disabledCipherSuites``. The names are those of Java or of OpenSSL.
 
-    Python cannot choose among the suites of TLS 1.3. So the context uses all of them, or does not use TLS 1.3.
+    Python cannot choose among the suites of TLS 1.3. Therefore the context uses all of these suites, or does not use
+    TLS 1.3.
 
     Raises:
         InvalidURLException: a name is unknown, or the options leave no suite.
@@ -67,7 +68,15 @@ def restrict_suites(context: ssl.SSLContext, transport: TransportOptions) -> Non
 
 
 def _fit_versions(context: ssl.SSLContext, *, old: bool, new: bool) -> None:
-    """Exclude the TLS versions for which no suite is left."""
+    """Exclude the TLS versions for which no suite is left.
+
+    Args:
+        old: whether a suite is left for TLS 1.2.
+        new: whether a suite is left for TLS 1.3.
+
+    Raises:
+        InvalidURLException: no version is left.
+    """
     if not new:
         context.maximum_version = min(context.maximum_version, ssl.TLSVersion.TLSv1_2)
     if not old:

@@ -1,4 +1,5 @@
-"""Connects an engine with a socket of asyncio: it passes bytes both ways, and keeps deadlines and flow control."""
+"""Connects an engine with a socket of asyncio. The driver passes bytes in both directions, calls the engine at its
+deadlines, and waits while the socket is full."""
 
 from __future__ import annotations
 
@@ -32,26 +33,27 @@ __all__ = ["AsyncioConnector"]
 log = logging.getLogger("pyjmsack.io")
 
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
-"""The socket option that makes TCP acknowledge bytes at once. Only Linux has it. ``None`` means that the system has
-none."""
+"""The socket option that makes TCP acknowledge bytes at once. Only Linux has this option; elsewhere the value is
+``None``."""
 WRITE_SIZE = 1 << 20
-"""The number of bytes that are gathered for one write, because a system call takes longer than copying the pieces."""
+"""The driver gathers this number of bytes for one write, because many system calls take longer than copying the
+pieces."""
 
 READ_SIZE = 1 << 18
-"""The most bytes of one read."""
+"""The largest number of bytes that one read takes from the socket."""
 
 _MOST_HELPERS = 2
-"""The most threads with which one connection works on files: one writes large messages, the other reads them again or
-reads certificates."""
+"""The largest number of threads with which one connection works on files. One thread writes large messages. The other
+reads these messages, or certificates."""
 _read_buffers: WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview] = WeakKeyDictionary()
 
 
 def _read_buffer(loop: asyncio.AbstractEventLoop) -> memoryview:
-    """Return the memory into which the streams of a loop read. They share it, because a loop reads for one stream at a
-    time, and the bytes are copied before the next read.
+    """Return the memory into which the streams of a loop read. All streams share this memory, because a loop reads for
+    one stream at a time, and the driver copies the bytes before the next read.
 
-    Without this memory, asyncio would allocate as much for each read and give most of it back, which takes three system
-    calls.
+    Without this memory, asyncio would allocate a buffer of this size for each read and free most of it again, which
+    takes three system calls.
     """
     buffer = _read_buffers.get(loop)
     if buffer is None:
@@ -60,7 +62,7 @@ def _read_buffer(loop: asyncio.AbstractEventLoop) -> memoryview:
 
 
 class Driver(asyncio.BufferedProtocol):
-    """The connection between one socket and one engine. asyncio calls its methods, and they call the engine.
+    """The connection between one socket and one engine. asyncio calls the methods, and the methods call the engine.
 
     All methods run on the loop.
 
@@ -75,7 +77,8 @@ class Driver(asyncio.BufferedProtocol):
         self.encrypted = endpoint.tls
         self._endpoint = endpoint
         self._expected = _expected(endpoint)
-        """The protocol that the first bytes must have. ``None`` if they were right, or if any protocol is allowed."""
+        """The protocol to which the first bytes from the broker must belong. ``None`` after the right bytes have come,
+        or if any protocol is allowed."""
         self._history = history
         self._inquiry: Inquiry | None = None
         """The inquiry that asks the port for its protocol, while a plain stream waits for its first byte."""
@@ -84,7 +87,7 @@ class Driver(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._paused = False
         self._deaf = False
-        """True while nothing is read from the socket."""
+        """True while the driver does not read from the socket."""
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
         self._socket: TransportSocket | None = None
@@ -93,8 +96,8 @@ class Driver(asyncio.BufferedProtocol):
     def acknowledge_at_once(self, sock: TransportSocket) -> None:
         """Let TCP acknowledge received bytes at once, without waiting for bytes to send, if the system can.
 
-        ActiveMQ Classic does not set TCP_NODELAY. So it holds back its second answer until TCP has acknowledged the
-        first answer. Without this option the acknowledgement takes 40 ms, for example in each commit.
+        ActiveMQ Classic does not set TCP_NODELAY. Therefore Classic holds back its second answer until TCP has
+        acknowledged the first answer. Without this method the acknowledgement takes 40 ms, for example in each commit.
         """
         if _QUICK_ACK is not None:
             self._socket = sock
@@ -110,8 +113,8 @@ class Driver(asyncio.BufferedProtocol):
     def _inquire(self, transport: asyncio.BaseTransport) -> None:
         """Prepare to ask the port which protocol it speaks, if no byte comes.
 
-        The port is not asked if the connection uses TLS, because the TLS handshake was answered already. The port is
-        not asked either if the connection has reached its broker before.
+        The port is not asked if the connection uses TLS, because the broker has answered the TLS handshake already. The
+        port is not asked either if the connection has reached its broker before.
         """
         if self._history is None or self._history.answered or self._expected is None or self.encrypted:
             return
@@ -141,9 +144,8 @@ class Driver(asyncio.BufferedProtocol):
             self._tick()
 
     def _is_stranger(self, data: bytes, expected: str) -> bool:
-        """Return whether the first bytes belong to another protocol. In this case, end the connection with an error
-        that names the other protocol.
-        """
+        """Return whether the first bytes from the broker belong to another protocol than ``expected``. In this case,
+        end the connection with an error that names the other protocol."""
         self._end_inquiry()
         spoken = recognise(data)
         if spoken is None or spoken == expected:
@@ -155,7 +157,8 @@ class Driver(asyncio.BufferedProtocol):
         return True
 
     def _end_with(self, spoken: str) -> None:
-        """End the connection, because the port speaks another protocol than its URL says."""
+        """End the connection with an error, because the port speaks the protocol ``spoken`` and not the protocol of the
+        URL."""
         expected, self._expected = self._expected, None
         if expected is not None and not self._closing:
             self._engine.connection_lost(ConnectionLostException(mismatch(str(self._endpoint), spoken, expected)))
@@ -282,7 +285,8 @@ class AsyncioConnector:
         self._helpers: Helpers = sibling._helpers if sibling else Helpers(loop, "pyjmsack-files", _MOST_HELPERS)
         self._tasks: set[asyncio.Task[None]] = set()
         self.elsewhere = self._helpers.elsewhere
-        """``elsewhere(work, then)`` lets a thread run ``work``, and calls ``then`` on the loop after that."""
+        """``elsewhere(work, then)`` lets a thread run ``work``, and calls ``then`` on the loop when ``work`` has
+        ended."""
         self._spooler = Spooler(self.elsewhere)
 
     def for_url(self, url: BrokerUrl) -> AsyncioConnector:
@@ -304,7 +308,8 @@ class AsyncioConnector:
         return BodyReading(self._loop, source)
 
     def spool(self, directory: str | None, told: Callable[[int], None]) -> Spool:
-        """Return a place in a file for a large message that arrives."""
+        """Return a place in a file for a large message that arrives. After each write, ``told`` is called with the
+        number of bytes that still wait for the disk."""
         return self._spooler.open(directory, told)
 
     def cancel(self) -> None:
@@ -335,13 +340,13 @@ class AsyncioConnector:
     async def _open(self, endpoint: Endpoint, engine: Engine) -> None:
         options = self._options
         if SCHEMES[endpoint.scheme].websocket:
-            # imported here, because only WebSocket needs the third-party package that this module imports
+            # imported here, because only WebSocket needs the third-party package that ``websocket.py`` imports
             from pyjmsack.io.websocket import WebSocketEngine
 
             engine = WebSocketEngine(engine, endpoint, options.ws_http_headers)
         context: SSLContext | None = None
         if endpoint.tls:
-            # on a thread, because the certificates are files
+            # a thread reads the certificates, because they are files, and reading a file may take long
             context = await self._helpers.run(partial(client_context, options, self._ssl_context))
         addresses = await self._names.look_up(endpoint.host, endpoint.port)
         local: list[Address] = []
@@ -356,7 +361,7 @@ class AsyncioConnector:
             server_hostname=endpoint.host if context is not None else None,
         )
         if transport.is_closing():
-            # the engine closed the stream, and has reported the end itself; the file descriptor may be gone already
+            # the engine has closed the stream already, and has reported this; the file descriptor may be closed, too
             return
         sock = transport.get_extra_info("socket")
         _configure(sock, options)

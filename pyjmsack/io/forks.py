@@ -13,10 +13,11 @@ __all__ = ["shared_lock"]
 def shared_lock() -> AbstractContextManager[Any]:
     """Return a new lock for a module.
 
-    It is free in a child process made by ``fork``, because another thread may hold it at the fork, and that thread does
-    not exist in the child. A signal handler in a thread that holds the lock gets it, too.
+    In a child process made by ``fork`` the lock is free. Otherwise a thread could hold the lock at the moment of the
+    fork, and this thread does not exist in the child. The lock is reentrant: a signal handler gets the lock even if its
+    thread holds the lock already.
     """
     lock = threading.RLock()
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]  # as the standard library does
+        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]  # as in the standard library
     return lock

@@ -1,7 +1,7 @@
 """The file of ``failover.duplicateGuard=sqlite:PATH``, and the only thread that uses it.
 
-A disk may be slow or full, and another process may lock the file. So no loop ever waits for the file. Callers leave
-their work to the thread, which calls them when the work is done. ``core/guard.py`` has ``Store``, the
+A disk may be slow or full, and another process may lock the file. Therefore no loop waits for the file. Callers give
+their work to the thread, and the thread calls them when the work is done. ``core/guard.py`` has ``Store``, the
 interface of every store, and chooses the store of a guard.
 """
 
@@ -33,7 +33,8 @@ _ROWS = 500
 """The number of keys that one statement writes or looks up."""
 _TRIM_EVERY = 1000
 _BUSY = 0.1
-"""Seconds that a statement waits for a lock. After that, the thread first answers new questions."""
+"""The number of seconds for which one statement waits while another process locks the file. After that, the thread
+answers new questions before it tries the statement again."""
 _RETRY = 0.2
 """Seconds until the next try after the file could not be written."""
 _PATIENCE = 5.0
@@ -48,7 +49,8 @@ _opening = shared_lock()
 
 
 def open_guard_file(path: str, size: int, report: Report) -> GuardFile:
-    """Return the object for a file. All sessions of this process that name the file share it. Each has to close it.
+    """Return the object for a file. All sessions of this process that name the same file share one object. Each session
+    has to close the object.
 
     Args:
         path: the path of the file, which is created if it does not exist.
@@ -66,7 +68,8 @@ def open_guard_file(path: str, size: int, report: Report) -> GuardFile:
 
 
 class GuardFile:
-    """A set of keys in a file; see :class:`pyjmsack.spi.guard_file.GuardFile`."""
+    """A set of keys of processed messages, kept in a file. :class:`pyjmsack.spi.guard_file.GuardFile` explains the
+    methods."""
 
     def __init__(self, path: str, size: int, gone: Callable[[], object]) -> None:
         self._path = path
@@ -84,7 +87,8 @@ class GuardFile:
         self._failing_since: float | None = None
         self._told = False
         self._stuck = False
-        """True if the last try failed before the questions were answered, so that they wait for the next try too."""
+        """True if the last try failed before the thread had answered the questions. The questions then wait for the
+        next try."""
         self._idle = True
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="pyjmsack-guard", daemon=True)
@@ -104,8 +108,8 @@ class GuardFile:
     def close(self, report: Report) -> None:
         """Remove a session that uses the file.
 
-        The thread still writes the keys of the session. After the last session has left, the thread gives up if the
-        disk fails.
+        The thread still writes the keys of this session. After the last session was removed, the thread ends at the
+        first failure of the disk.
         """
         with self._work, suppress(ValueError):  # the session was removed before
             self._users.remove(report)
@@ -116,8 +120,8 @@ class GuardFile:
         self._leave(self._openers, answer)
 
     def ask(self, keys: Keys, answer: Answer) -> None:
-        """Call ``keys()``, and then call ``answer`` with those of these keys that are in the file. Another process may
-        have written them."""
+        """Let the thread call ``keys()``, look these keys up in the file, and call ``answer`` with the keys that the
+        file contains. Another process may have written them."""
         self._leave(self._questions, (keys, answer))
 
     def write(self, keys: Sequence[bytes], then: Callable[[], None]) -> None:
@@ -162,7 +166,7 @@ class GuardFile:
                 self._failing_since, self._told = None, False
             except Exception as error:  # any error: without this thread nothing would be acknowledged any more
                 self._failed(error)
-        # commands that wait behind the writes still run; acknowledgements whose keys cannot be written are not sent
+        # a callback without keys still runs; an acknowledgement whose keys cannot be written is not sent
         for keys, then in self._writes:
             if not keys:
                 self._call(then)
@@ -198,7 +202,8 @@ class GuardFile:
     def _open(self) -> None:
         if self._database is None:
             self._database = self._prepared()
-            # trimmed at the first write, because processes that end early would let the file grow without end
+            # set so high that the first write trims the file, because otherwise processes that end early would let the
+            # file grow without end
             self._added = _TRIM_EVERY
         while self._openers:
             self._call(self._openers.popleft(), None)
@@ -306,9 +311,10 @@ class GuardFile:
 
 @atexit.register
 def _finish_all() -> None:
-    """Wait until the keys that wait are written, because the program ends, perhaps without closing its connections.
+    """Wait until the waiting keys are in the file. This runs at the end of the program, because a program may end
+    without closing its connections.
 
-    After each write, the acknowledgements that wait for it are sent, too.
+    After each write, the thread also sends the acknowledgements that waited for the write.
     """
     for (process, _), file in [*_files.items()]:
         if process == os.getpid():

@@ -1,8 +1,8 @@
 """Threads for work that may wait long, such as work on files and lookups of host names, so that no loop waits.
 
 The executor of a loop must not do such work. Its few threads would serve everything: if the name server did not answer,
-lookups would occupy all of them, and then no connection could write a file or compute a digest. So each connection has
-helper threads of its own, and separate ones for each kind of work.
+lookups would occupy all these threads, and then no connection could write a file or compute a digest. Therefore each
+connection has its own helper threads, with separate threads for each kind of work.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 __all__ = ["MOST_DIGESTS", "Helpers"]
 
 MOST_DIGESTS = 2
-"""The most threads with which one connection computes digests of large messages."""
+"""The largest number of threads with which one connection computes digests of large messages."""
 _AGAIN = 0.1
 """Seconds until the next try after the system refused to start a thread."""
 T = TypeVar("T")
@@ -25,8 +25,8 @@ T = TypeVar("T")
 class Helpers:
     """The helper threads of one connection for one kind of work. All methods are called on the loop.
 
-    A thread starts with its work and ends with it, so that no thread has to be stopped. A child made by ``fork`` has
-    loops of its own, and so helpers of its own.
+    A thread starts for one piece of work and ends after this work, and therefore nobody has to stop a thread. A child
+    process made by ``fork`` has its own loops, and therefore its own helpers.
 
     Args:
         name: the name of the threads.
@@ -46,7 +46,7 @@ class Helpers:
 
     @property
     def free(self) -> bool:
-        """True if the next work starts at once."""
+        """True if a thread is free, so that the next work would start at once."""
         return self._busy < self._most and not self._waiting
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:

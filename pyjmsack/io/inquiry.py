@@ -1,7 +1,8 @@
 """Asks a silent port which protocol it speaks.
 
-The AMQP port of Artemis does not answer a STOMP client, and the STOMP port does not answer an AMQP client. So if a
-connection receives nothing, a second connection asks the port once, before ``jms.connectTimeout`` is over.
+The AMQP port of Artemis does not answer a STOMP client, and the STOMP port does not answer an AMQP client. Therefore,
+if a connection receives nothing, this module opens a second connection and asks the port once, before
+``jms.connectTimeout`` is over.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ from pyjmsack.probing import PATIENT, answer
 __all__ = ["History", "Inquiry"]
 
 SILENCE = 0.7
-"""Seconds without a byte after which the port is asked. Brokers usually answer the first bytes in milliseconds."""
+"""Seconds of silence after which the port is asked. Brokers usually answer the first bytes within milliseconds."""
 LAST_CHANCE = 1.0
-"""Seconds in which the port may still answer in the protocol of its URL, after it answered in the other one."""
+"""Seconds in which the port may still answer in the protocol of its URL, after the port answered in the other
+protocol."""
 AGAIN = 60.0
 """Seconds for which an address is not asked again, even if many connections of this process wait for it."""
 MOST = 1000
-"""The largest number of addresses that are remembered. While there are so many, no other address is asked."""
+"""The largest number of addresses that are remembered. While this number is reached, no further address is asked."""
 _OTHER = {"AMQP": "STOMP", "STOMP": "AMQP"}
 _asked: dict[tuple[str, int], float] = {}
-"""The time on the monotonic clock when each address was asked. Loops on several threads use this without a lock; at
-worst, two loops ask the same address."""
+"""The time on the monotonic clock when each address was asked. Loops on several threads use this dictionary without a
+lock. At worst, two loops ask the same address."""
 
 
 class History:
@@ -70,8 +72,8 @@ class Inquiry:
     async def _listen(self, host: str, port: int) -> None:
         """Ask the port for the other protocol, and report the other protocol if the port speaks only that one.
 
-        A port may speak both protocols, and its broker may be slow. So the answer counts only if a second connection
-        with the expected protocol gets no answer either.
+        A port may speak both protocols, and its broker may be slow. Therefore the answer in the other protocol counts
+        only if a second try in the expected protocol gets no answer.
         """
         other = _OTHER[self._expected]
         if await answer(host, port, other, PATIENT) != other:
@@ -81,7 +83,7 @@ class Inquiry:
 
 
 def _may_ask(address: tuple[str, int], now: float) -> bool:
-    """Return True if an address was not asked recently, and remember that it is asked now."""
+    """Return True if an address was not asked recently. In this case, remember that the address is asked now."""
     if now - _asked.get(address, -AGAIN) < AGAIN:
         return False
     if len(_asked) >= MOST:

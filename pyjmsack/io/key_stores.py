@@ -60,7 +60,7 @@ class Store:
             raise InvalidURLException(f"{self}: expected PEM certificates: {error}") from error
 
     def load_key(self, context: ssl.SSLContext) -> None:
-        """Make the context present the certificate in the store.
+        """Let the context present the certificate in the store to the broker.
 
         Raises:
             InvalidURLException: the store cannot be read or contains no private key, or the password is wrong.
@@ -88,7 +88,8 @@ class Store:
             raise InvalidURLException(f"{self}: cannot be read: {error}") from error
 
     def _format(self) -> str:
-        """Return PEM or PKCS12 from the content of the file. Raise an error if the options say something else."""
+        """Return "PEM" or "PKCS12", as the content of the file shows. Raise an error if the options name another
+        format."""
         data = self._read()
         found = "PEM" if b"-----BEGIN " in data else _MAGIC.get(data[:4])
         if found is None and data[:1] == b"\x30":  # an ASN.1 sequence
@@ -115,7 +116,8 @@ class Store:
     def _load_pkcs12(self, context: ssl.SSLContext) -> None:
         """Load the key of a PKCS12 store.
 
-        Python loads keys only from PEM files. So the key is in a temporary file for a moment, encrypted.
+        Python loads keys only from PEM files. Therefore this method writes the encrypted key to a temporary file for a
+        moment.
         """
         from cryptography.hazmat.primitives import serialization
 
@@ -149,4 +151,4 @@ class Store:
         except Exception as error:  # ValueError, and the error of cryptography for unknown algorithms
             raise InvalidURLException(
                 f"{self}: expected a PKCS12 file, and its password in transport.{self.kind}Password: {error}"
-            ) from None  # the frames of the cause hold the password
+            ) from None  # because the traceback of the cause would contain the password

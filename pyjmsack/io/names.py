@@ -20,15 +20,15 @@ Lookup = asyncio.Future[list[Address]]
 MOST = 4
 """The largest number of names that one connection looks up at the same time."""
 _running: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str | None, int], Lookup]] = WeakKeyDictionary()
-"""The lookups of each loop that have begun and not ended."""
+"""For each loop, the lookups that have begun and have not ended yet."""
 
 
 class Names:
     """The lookups of one connection. All methods are called on the loop.
 
-    A lookup cannot be ended, so its thread stays after the connection has given up. If several connections of a loop
-    look for the same name, one thread looks for all of them. So the number of threads is bounded by ``MOST`` for each
-    connection, and by the number of the names.
+    A running lookup cannot be stopped, and therefore its thread stays after the connection has given up. But the number
+    of threads stays small: one connection has at most ``MOST``, and connections of one loop that look up the same name
+    share one thread.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -36,7 +36,8 @@ class Names:
         self._running = _running.setdefault(loop, {})
 
     async def look_up(self, host: str | None, port: int) -> list[Address]:
-        """Return the addresses of a host. ``None`` means the addresses to which a socket is bound for any interface.
+        """Return the addresses of a host. The host ``None`` stands for the addresses of a socket that listens on all
+        interfaces.
 
         Raises:
             OSError: the name is unknown, or the name server does not answer.
@@ -63,9 +64,8 @@ class Names:
 
 
 def _literal(host: str | None, port: int) -> Address | None:
-    """Return the address if ``host`` is an IP address. Return ``None`` if a lookup is needed, which is so for a name
-    and for an address with a zone (``fe80::1%eth0``).
-    """
+    """Return the address if ``host`` is an IP address. Return ``None`` if a lookup is needed: for a name, and for an
+    address with a zone (``fe80::1%eth0``)."""
     try:
         address: IPv4Address | IPv6Address = ip_address(host or "")
     except ValueError:
@@ -78,5 +78,5 @@ def _literal(host: str | None, port: int) -> Address | None:
 
 
 def _ask(host: str | None, port: int) -> list[Address]:
-    # AI_PASSIVE has an effect only without a host: then the addresses are those that mean any interface
+    # AI_PASSIVE has an effect only without a host: then the addresses stand for all interfaces
     return [*socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)]

@@ -1,7 +1,7 @@
 """Connects a socket to the first of several addresses that answers (RFC 8305, "happy eyeballs").
 
-asyncio can do this too, but then it looks up the name itself, on the threads of the loop's executor
-(:mod:`pyjmsack.io.helpers`).
+asyncio can do this too, but asyncio would also look up the name, on the threads of the loop's executor.
+:mod:`pyjmsack.io.helpers` says why these threads must not do this.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["connect", "reach"]
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
 HEAD_START = 0.25
-"""Seconds after which the next address is tried as well, if the address before it has not answered yet."""
+"""Seconds for which an address may stay silent before the next address is tried as well."""
 
 
 async def connect(
@@ -35,10 +35,10 @@ async def connect(
 ) -> tuple[asyncio.BaseTransport, P]:
     """Connect to one of the addresses. Return the transport and the protocol, as ``loop.create_connection`` does.
 
-    Loops other than those of asyncio, such as uvloop, get the addresses one after the other and make the sockets
-    themselves. They get no connected socket, because uvloop 0.23 takes over such a socket only after
-    ``connection_made``. If the protocol closed the connection earlier, the file descriptor would be closed a second
-    time later, when it may belong to another connection.
+    A loop of another library, such as uvloop, gets the addresses one after the other and makes the sockets itself. Such
+    a loop gets no connected socket, because uvloop 0.23 takes over a connected socket only after ``connection_made``.
+    If the protocol closed the connection before that, uvloop would close the file descriptor a second time later, when
+    the descriptor may belong to another connection.
 
     Raises:
         OSError: no address can be reached, or the TLS handshake failed.
@@ -137,14 +137,15 @@ def _place(family: int, local: Sequence[Address]) -> tuple[Any, ...]:
 
 
 def _give_up(attempt: asyncio.Task[socket.socket]) -> None:
-    """End an attempt that is not needed any more, because another one was faster or the connection was given up."""
+    """End an attempt that is not needed any more, because another attempt was faster or the caller gave up the
+    connection."""
     if not attempt.done():
         attempt.cancel()
-    elif not attempt.cancelled() and attempt.exception() is None:  # it succeeded at the same moment as another attempt
+    elif not attempt.cancelled() and attempt.exception() is None:  # another attempt succeeded at the same moment
         attempt.result().close()
 
 
 def _all_of(errors: Sequence[BaseException]) -> BaseException:
-    """Return one error for the errors of all addresses."""
+    """Combine the errors of all addresses in one error."""
     texts = [*dict.fromkeys(map(str, errors))]
     return errors[0] if len(texts) == 1 else OSError("; ".join(texts))

@@ -1,4 +1,4 @@
-"""Reads the body of a message on a separate thread while the message is being sent, so that the loop never waits for
+"""Reads the body of a message on a separate thread while the message is being sent. Therefore the loop never waits for
 the disk or for code of the user (S168)."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["BodyReading"]
 class BodyReading:
     """One reading of one body; see :class:`pyjmsack.spi.engine.Reading`.
 
-    The thread ends with the reading, and keeps one piece of the body at a time. If an iterator of the user never
+    The thread ends when the reading ends, and holds one piece of the body at a time. If an iterator of the user never
     returns, its thread stays, but does not prevent the end of the process.
     """
 
@@ -58,7 +58,7 @@ class BodyReading:
             try:
                 pieces = self._source.pieces() if pieces is None else pieces
                 piece = next(pieces)
-            except BaseException as error:  # an iterator of a user may raise anything, and the sends behind it wait
+            except BaseException as error:  # an iterator of a user may raise anything, and later sends wait for it
                 failure = self._failure(error)
             with suppress(RuntimeError):  # the loop is closed, and nobody waits
                 self._loop.call_soon_threadsafe(self._give, answer, piece, failure)

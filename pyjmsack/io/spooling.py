@@ -1,4 +1,5 @@
-"""Keeps large received messages in files. A thread writes the files, so that the loop never waits (S168)."""
+"""Keeps large received messages in files. A thread writes the files, and therefore the loop never waits for the disk
+(S168)."""
 
 from __future__ import annotations
 
@@ -14,27 +15,28 @@ __all__ = ["Spool", "Spooler"]
 
 _ENOUGH: Final = 1 << 26
 """The size in bytes from which a file takes no further message. Messages share files, because one file descriptor for
-each message would be too many. But a file takes room on the disk until its last message is forgotten."""
+each message would be too many. But a file takes room on the disk until no message in it is used any more."""
 
 
 class SpoolFile:
-    """A temporary file without a name, so that nothing stays on the disk however the process ends.
+    """A temporary file without a name. The system removes the file even if the process is killed.
 
-    A finalizer closes the file when no message in it is used any more. ``__del__`` must not close the file, because
-    weak references work until ``__del__`` has returned, and other threads run while a file is being closed. So the loop
-    could find a closed file in a :class:`Spooler`, and a consumer would end with an error.
+    A finalizer closes the file when no message in it is used any more. The method ``__del__`` cannot do this, because
+    weak references to the file stay valid until ``__del__`` has returned, and other threads run in the meantime.
+    Therefore the loop could take a closed file from a :class:`Spooler`, and a consumer would end with an error.
     """
 
     def __init__(self, directory: str | None) -> None:
         self._directory = directory
         self._file: IO[bytes] | None = None
         self._using = threading.Lock()
-        """A lock, because the thread that writes and all threads that read share the one position of the file."""
+        """A lock for the position of the file, because the thread that writes and all threads that read share this
+        position."""
         self.end = 0
         """The position in the file at which the next message begins."""
 
     def write(self, position: int, data: bytes) -> None:
-        """Write bytes at a position. Called on a thread, because it waits for the disk.
+        """Write bytes at a position. This method waits for the disk, and is therefore called on a separate thread.
 
         Raises:
             OSError: the directory cannot be used, or the disk is full.
@@ -50,7 +52,8 @@ class SpoolFile:
                 rest = rest[self._file.write(rest) :]
 
     def read(self, position: int, size: int) -> bytes:
-        """Return ``size`` bytes from a position, or fewer if the file ends before. Any thread may call this."""
+        """Return ``size`` bytes from a position, or fewer bytes if the file ends before. Any thread may call this
+        method."""
         with self._using:
             if self._file is None:
                 return b""
@@ -59,7 +62,7 @@ class SpoolFile:
 
 
 class Spool:
-    """The place of one message in a file; see :class:`pyjmsack.spi.engine.Spool`."""
+    """The place of one message in a file. :class:`pyjmsack.spi.engine.Spool` explains the methods."""
 
     def __init__(self, spooler: Spooler, file: SpoolFile, told: Callable[[int], None]) -> None:
         self._spooler = spooler
@@ -74,30 +77,30 @@ class Spool:
 
     @property
     def unwritten(self) -> int:
-        """The number of bytes that wait for the disk, of all messages of this connection."""
+        """The number of bytes that still wait for the disk. All messages of this connection count together."""
         return self._spooler.unwritten
 
     def write(self, data: bytes) -> None:
-        """Let a thread append bytes. Called on the loop; it does not wait."""
+        """Let a thread append bytes. This method is called on the loop and does not wait."""
         if not self.dropped and self.error is None:
             position, self._size = self._begin + self._size, self._size + len(data)
             self._spooler.write(self, position, data)
 
     def finish(self) -> None:
-        """Remember that no more bytes come, so that another message may use the rest of the file. Called on the
-        loop."""
+        """Remember that no more bytes come, so that another message may use the rest of the file. This method is called
+        on the loop."""
         self._finished = True
         self._file.end = self._begin + self._size
         self._spooler.give_back(self._file)
         self._forget()
 
     def drop(self) -> None:
-        """Give up the message: its place in the file is free again. Called on the loop."""
+        """Give up the message and free its place in the file. This method is called on the loop."""
         self.dropped = True
         self._spooler.give_back(self._file)
 
     def read(self, position: int, size: int) -> bytes:
-        """Return ``size`` bytes that were written, from ``position`` in the message. Any thread may call this.
+        """Return ``size`` bytes that were written, from ``position`` in the message. Any thread may call this method.
 
         Raises:
             OSError: the bytes cannot be read.
@@ -108,7 +111,7 @@ class Spool:
         return data
 
     def tell(self, size: int) -> None:
-        """Handle the end of a write of ``size`` bytes, which may have failed. Called on the loop."""
+        """Handle the end of a write of ``size`` bytes, which may have failed. This method is called on the loop."""
         told = self._told
         if self.error is None:
             self.written += size
@@ -116,7 +119,7 @@ class Spool:
         told(self.unwritten)
 
     def _forget(self) -> None:
-        """Once the whole message is in the file, forget the function ``told``.
+        """Forget the function ``told`` when the whole message is in the file.
 
         Otherwise ``told`` would keep the consumer in memory for as long as the program keeps the message.
         """
@@ -124,7 +127,8 @@ class Spool:
             self._told = _nobody
 
     def put(self, position: int, data: bytes) -> None:
-        """Write bytes to the file; called on a thread. Do nothing after an error or if the message was given up."""
+        """Write bytes to the file. Do nothing after an error, or if the message was given up. This method is called on
+        a thread."""
         if self.error is not None or self.dropped:
             return
         try:
@@ -138,7 +142,8 @@ class Spool:
 
 
 def _nobody(unwritten: int) -> None:
-    """Do nothing. This replaces the function to call after a write, when no more calls are needed."""
+    """Do nothing. When no more calls are needed, this function replaces ``told``, the function to call after a
+    write."""
 
 
 class Spooler:
@@ -151,11 +156,11 @@ class Spooler:
     def __init__(self, elsewhere: Callable[[Callable[[], None], Callable[[], None]], None]) -> None:
         self._elsewhere = elsewhere
         self._free: WeakSet[SpoolFile] = WeakSet()
-        """The files that have room for another message and are still used by a message."""
+        """The files that have room for another message, and that a message still uses."""
         self._waiting: list[tuple[Spool, int, bytes]] = []
         self._busy = False
         self.unwritten = 0
-        """The number of bytes that wait for the disk."""
+        """The number of bytes that still wait for the disk."""
 
     def open(self, directory: str | None, told: Callable[[int], None]) -> Spool:
         """Return a place for a message. After each write, ``told`` is called on the loop with the number of bytes that
@@ -167,7 +172,7 @@ class Spooler:
         return Spool(self, file, told)
 
     def give_back(self, file: SpoolFile) -> None:
-        """Let another message use the rest of a file, if the file is not too large already."""
+        """Let another message use the rest of a file, unless the file is too large already."""
         if file.end < _ENOUGH:
             self._free.add(file)
 

@@ -1,7 +1,7 @@
 """The event loop of the blocking interface. It runs on one daemon thread of the process while there is a connection.
 
-The loop is found by the process id. A child process made by ``fork`` has no copy of the thread, so the child starts its
-own thread. For example, Spark workers fork.
+The loop is stored under the process id. A child process made by ``fork``, such as a Spark worker, has no copy of the
+thread. Therefore the child starts a thread of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LoopThread:
         try:
             self.loop.run_forever()
         finally:
-            for task in asyncio.all_tasks(self.loop):  # such as a task that still opens a stream
+            for task in asyncio.all_tasks(self.loop):  # for example, a task that still opens a stream
                 task.cancel()
                 self.loop.run_until_complete(asyncio.gather(task, return_exceptions=True))
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
@@ -67,6 +67,6 @@ def acquire() -> LoopThread:
         while True:
             thread = _threads.get(pid) or _threads.setdefault(pid, LoopThread())
             thread.users += 1
-            # otherwise a signal handler in this thread has closed the last connection meanwhile; it gets the lock, too
+            # if the thread is another one now, a signal handler in this thread has closed the last connection meanwhile
             if _threads.get(pid) is thread:
                 return thread

@@ -18,7 +18,7 @@ _UNKNOWN_AUTHORITY: Final = (18, 19, 20, 21)
 """OpenSSL's error codes for a certificate that no trusted authority has signed."""
 
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNKNOWN_PROTOCOL")
-"""The reasons that OpenSSL gives if an answer is not TLS."""
+"""The reasons that OpenSSL gives when the answer of the broker is not TLS."""
 
 
 def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | None) -> ssl.SSLContext:
@@ -86,8 +86,8 @@ def handshake_error(endpoint: Endpoint, error: ssl.SSLError) -> JMSSecurityExcep
 def refusal(error: Exception | None) -> JMSSecurityException | None:
     """Return the JMS exception for a client certificate that the broker refused after the handshake.
 
-    This happens in TLS 1.3, where the handshake of the client ends before the broker checks the certificate. Returns
-    ``None`` for other errors.
+    A broker can refuse so late only in TLS 1.3, because there the handshake of the client ends before the broker checks
+    the certificate. Returns ``None`` for other errors.
     """
     if not isinstance(error, ssl.SSLError) or "_ALERT_" not in (error.reason or ""):
         return None

@@ -1,6 +1,6 @@
 """WebSocket (RFC 6455) as a layer between the driver and the engine of a protocol.
 
-The driver uses this layer as an engine, and the engine of the protocol uses it as a stream.
+The driver uses this layer as its engine, and the engine of the protocol uses this layer as its stream.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ except ImportError as missing:
 __all__ = ["WebSocketEngine"]
 
 _MOST: Final = 32768
-"""The most bytes of one WebSocket message that is sent. Artemis refuses frames with more than 65536 bytes."""
+"""The largest number of bytes in one WebSocket message that is sent. Artemis refuses frames with more than 65536
+bytes."""
 _MOST_EMPTY: Final = 1000
-"""The most pings and frames without data that the peer may send at once."""
+"""The largest number of pings and frames without data that the peer may send together."""
 _HTTP: Final = b"HTTP/"
 _OVER: Final = (ConnectionState.REMOTE_CLOSING, ConnectionState.CLOSED)
 _ORDERLY: Final = (CloseReason.NORMAL_CLOSURE, CloseReason.GOING_AWAY, CloseReason.NO_STATUS_RCVD)
 
 
 class WebSocketEngine:
-    """Carries the bytes of another engine in binary messages. The bytes may be cut into messages anywhere.
+    """Carries the bytes of another engine in binary WebSocket messages. A message may begin and end at any byte.
 
     Args:
         inner: the engine of the protocol. This object is its stream, which is open after the WebSocket handshake.
@@ -75,7 +76,7 @@ class WebSocketEngine:
     def receive_data(self, data: bytes) -> None:
         """Take the content out of the WebSocket frames, and pass it to the protocol.
 
-        Content that arrives together is passed on together.
+        Content that arrives together goes to the protocol in one call.
         """
         try:
             self._check_head(data)
@@ -93,8 +94,8 @@ class WebSocketEngine:
                 self._stream.close()
 
     def _events(self) -> list[events.Event]:
-        """Return the events of the bytes that arrived. Refuse them if too many frames have no data, because such
-        frames only take time."""
+        """Return the events of the bytes that arrived. Refuse the bytes if too many frames carry no data, because
+        frames without data only take time."""
         happened: list[events.Event] = []
         empty = 0
         for event in self._connection.events():
@@ -107,12 +108,12 @@ class WebSocketEngine:
     def _check_head(self, data: bytes) -> None:
         """Refuse bytes that are not an HTTP answer, as soon as they come.
 
-        This is checked here, because the parser would wait for the end of the first line.
+        The parser would not notice such bytes before the end of the first line.
         """
         if len(self._head) < len(_HTTP):
             self._head = (self._head + data)[: len(_HTTP)]
             if not _HTTP.startswith(self._head):
-                raise RemoteProtocolError(f"it answered {data[:20]!r}")
+                raise RemoteProtocolError(f"the broker answered {data[:20]!r}")
 
     def _handle(self, happened: Sequence[events.Event]) -> None:
         unwrapped = bytearray()
