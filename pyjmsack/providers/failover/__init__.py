@@ -1,2 +1,2 @@
-"""Failover: a provider that remembers open objects and unanswered requests, and gives them to the next broker
+"""Failover: a provider that remembers the open objects and the unanswered requests, and repeats both at the next broker
 (S90-S109)."""

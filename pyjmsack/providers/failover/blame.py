@@ -1,6 +1,6 @@
-"""Decides whether one request or one link makes brokers end connections, or whether the network is bad (S104, S109).
-``requests.py`` uses this module for requests, and ``restore.py`` for links. ``search.py`` decides when to connect
-again, and ``brokers.py`` to which broker."""
+"""Decides why connections are lost: because of one request, because of one link, or because of a bad network (S104,
+S109). A link is the path of one producer or consumer. ``requests.py`` uses this module for requests, and ``restore.py``
+for links. ``search.py`` decides when to connect again, and ``brokers.py`` to which broker."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["MOST_LOSSES", "MOST_SILENT_LOSSES", "Blame", "blamed", "says_why"]
 
 MOST_LOSSES: Final = 3
-"""A request or link is given up after this number of lost connections for which the broker gave a reason. Nothing else
-was pending when the last of them was lost."""
+"""A request or link is given up after this number of lost connections for which the broker gave a reason. The last of
+these connections must have been lost while nothing else was pending."""
 MOST_SILENT_LOSSES: Final = 10
 """A request or link is given up after this number of connections in a row that were lost without a reason from the
-broker. Nothing else was pending when each of them was lost."""
+broker. Each of these connections must have been lost while nothing else was pending."""
 _NOT_OVER_A_LINK: Final = ("amqp:connection:forced", "amqp:connection:redirect")
-"""Error codes for which no link is to blame: the broker stops, or an operator ends the connection or redirects the
-client."""
+"""Error codes that no link can cause, because the broker sends them when the broker stops, and when an operator ends
+the connection or redirects the client."""
 _LOST_US: Final = re.compile(r"idle-?\s?timeout|connection TTL|heart-?beat", re.IGNORECASE)
-"""Words in the error of a broker that received nothing from this client for too long. The network causes such an
-error."""
+"""Words in the error with which a broker ends a connection from which it received nothing for too long. The network
+causes such an error, and not a request or link."""
 
 
 def says_why(error: BaseException) -> bool:
     """Return True if the broker gave a reason why it ended the connection: a Close with a condition, or an ERROR frame.
 
-    A stream that ends without a reason looks the same as a bad network.
+    If the stream ends without a reason, the network may be bad. Some reasons do not count, because no request and no
+    link can cause them.
     """
     code = error.error_code if isinstance(error, JMSException) else None
     return code is not None and code not in _NOT_OVER_A_LINK and not _LOST_US.search(str(error))
@@ -38,8 +39,8 @@ def says_why(error: BaseException) -> bool:
 class Blame:
     """Counts the connections in a row that were lost, and remembers the one request or link that was pending each time.
 
-    A loss for which the broker gives a reason is strong evidence. A silent loss is weak evidence: it counts only if the
-    same request or link was the only pending one each time, and the broker could be reached each time.
+    A loss for which the broker gives a reason is strong evidence. A loss without a reason is weak evidence. Such losses
+    count only if the same request or link was pending alone each time, and the broker could be reached each time.
     """
 
     def __init__(self) -> None:
@@ -55,7 +56,9 @@ class Blame:
         """Count a lost connection.
 
         Args:
-            suspect: the only pending request or link, or ``None`` if there was none or more than one.
+            broker: the broker of the lost connection.
+            suspect: the request or link that was pending alone, or ``None`` if nothing or several things were pending.
+            error: the reason why the connection was lost.
 
         Returns:
             True if the same suspect was pending when the previous connection was lost.
@@ -70,14 +73,13 @@ class Blame:
 
     @property
     def silence_convicts(self) -> bool:
-        """True if so many connections were lost while the suspect was pending that the network cannot be the only
-        reason.
-        """
+        """True if the suspect is to blame although no broker gave a reason. So many connections were lost while the
+        suspect was pending that the network cannot be the only cause."""
         return self._silent >= MOST_SILENT_LOSSES
 
     def unreachable(self, broker: BrokerUrl) -> None:
-        """Forget the losses without a reason, if this is the broker of the last loss. If a broker accepts no connection
-        at all, the broker or the network causes the losses, and not the suspect."""
+        """Forget the losses without a reason, if ``broker`` is the broker of the last loss. If a broker accepts no
+        connection at all, the broker or the network causes the losses, and not the suspect."""
         if broker == self._broker:
             self._silent = 0
 
@@ -88,7 +90,7 @@ class Blame:
 
 
 def blamed(what: str, error: BaseException) -> JMSException:
-    """Return the error for a request or link that makes brokers end connections. ``what`` names it."""
+    """Return the error for a request or link that makes brokers end connections. ``what`` names the request or link."""
     losses = MOST_LOSSES if says_why(error) else MOST_SILENT_LOSSES
     guilty = ResourceAllocationException(
         f"pyjmsack gave up {what} and keeps the connection, because {losses} connections were lost while {what} waited"

@@ -1,6 +1,6 @@
-"""Decides which brokers a round of a search tries, and in which order: those of the URL, those that a broker names, and
-those of a file. ``search.py`` decides when a round begins and when the search ends. ``blame.py`` decides whether a
-request or link, and not a broker, is the reason why connections are lost."""
+"""Decides which brokers a search tries in one round, and in which order. The brokers come from the URL, from the list
+that a broker sends, and from a file. ``search.py`` decides when a round begins and when the search ends. ``blame.py``
+decides whether a request or link, and not a broker, is the reason why connections are lost."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ __all__ = [
 ]
 
 MOST = 100
-"""The most entries of a broker's list that are read, and the most brokers that are known besides those of the URL."""
+"""The largest number of entries that are read from a broker's list, and the largest number of brokers that are known in
+addition to the brokers of the URL."""
 _LONGEST_NAME = 253
-"""The most characters of a host name (RFC 1035)."""
+"""The largest number of characters of a host name (RFC 1035)."""
 _FIELDS = ("network-host", "hostname", "port", "scheme")
 
 log = logging.getLogger("pyjmsack.failover")
@@ -52,7 +53,7 @@ class Brokers:
         options = self._options
         members = with_file(self._known, options.update_uris_url)
         if rounds:
-            # also try those of the URL, because a broker may name others by host names that only its network knows
+            # also try the brokers of the URL, because a broker may send host names that only its own network knows
             known = {str(member) for member in members}
             members = [*members, *(member for member in self._given if str(member) not in known)]
         ordered = in_order(members, self._lost, shuffled=options.randomize)
@@ -61,28 +62,26 @@ class Brokers:
         return ordered
 
     def found(self, present: BrokerUrl, metadata: ConnectionMetadata) -> None:
-        """Remember that this broker is in use, and learn the other brokers that it names."""
+        """Remember that this broker is in use, and learn the other brokers that this broker names."""
         self._lost = None
         self._known = learn(self._known, self._given, present, metadata, self._options.amqp_open_server_list_action)
 
     def lost(self, present: BrokerUrl) -> None:
-        """Begin the next search with the broker that follows this one in the list, because the connection to this one
-        was lost.
-        """
+        """Let the next search begin with the broker that follows this broker in the list, because the connection to
+        this broker was lost."""
         self._lost = present
 
     def better_than(self, present: BrokerUrl) -> list[BrokerUrl]:
-        """Return the preferred brokers to which the connection moves when they can be reached
-        (``failover.priorityBackup``). The list is empty if the present broker is preferred."""
+        """Return the preferred brokers (``failover.priorityBackup``). The connection moves to one of them as soon as
+        one can be reached. The list is empty if the present broker is preferred."""
         if not self._options.priority_backup or str(present) in self._preferred:
             return []
         return [url for url in self._given if str(url) in self._preferred]
 
 
 def in_order(members: Sequence[BrokerUrl], lost: BrokerUrl | None, *, shuffled: bool) -> list[BrokerUrl]:
-    """Return the brokers of a round: shuffled, or in the given order, beginning with the one that follows the lost
-    broker.
-    """
+    """Return the brokers of a round. Their order is random if ``shuffled`` is true. Otherwise the order is the given
+    one, beginning with the broker that follows the lost broker."""
     ordered = [*members]
     if shuffled:
         random.shuffle(ordered)  # to spread load, not to keep a secret
@@ -101,15 +100,15 @@ def learn(
 ) -> list[BrokerUrl]:
     """Return the brokers to try from now on.
 
-    Each new broker gets the options of the broker that named it. A broker without TLS is not accepted from a broker
-    with TLS, unless ``amqp.allowNonSecureRedirects`` allows it. Only the first :data:`MOST` entries of a list are read,
-    and this client remembers at most that many brokers besides those of the URL. Without these limits, a broker could
-    use up the time and the memory of this client.
+    Each new broker gets the options of the broker that named it. If the present broker uses TLS, a broker without TLS
+    is not accepted, unless ``amqp.allowNonSecureRedirects`` allows it. Only the first :data:`MOST` entries of a list
+    are read, and this client remembers at most :data:`MOST` brokers in addition to the brokers of the URL. Without
+    these limits, a broker could use up the time and the memory of this client.
 
     Args:
-        given: the brokers of the URL.
-        action: ``REPLACE`` keeps the present broker and replaces all others by the list, ``ADD`` adds the list to the
-            known brokers, ``IGNORE`` changes nothing.
+        members: the brokers that are known now.
+        action: ``REPLACE`` keeps the present broker and replaces all others by the brokers of the list, ``ADD`` adds
+            the list to the known brokers, ``IGNORE`` changes nothing.
     """
     offered = metadata.properties.get("failover-server-list")
     if action == "IGNORE" or not isinstance(offered, Sequence):
@@ -146,16 +145,18 @@ def _member(present: BrokerUrl, entry: Mapping[object, object]) -> BrokerUrl | N
 
 
 MOST_CHARACTERS = 65536
-"""The most characters of the file of ``failover.updateURIsURL``."""
+"""The largest number of characters in the file of ``failover.updateURIsURL``."""
 
 log = logging.getLogger("pyjmsack.failover")
 
 
 def with_file(members: Sequence[BrokerUrl], path: str | None) -> list[BrokerUrl]:
-    """Return ``members``, followed by the brokers that the file names. These get the options of the first member.
+    """Return ``members``, followed by the brokers that the file names. The brokers of the file get the options of the
+    first member.
 
     If the file cannot be read or holds no broker addresses, a warning is logged and nothing changes, because a bad file
-    must not end a search. The loop waits for the file, because the file is small and is read only once for each round.
+    must not end a search. The I/O loop reads the file itself, because the file is small and is read only once for each
+    round.
     """
     if path is None:
         return [*members]

@@ -1,4 +1,5 @@
-"""The life of a failover connection: it finds a broker, loses it, leaves it for a better one, and ends (S90-S109)."""
+"""The life of a failover connection: the connection finds a broker, loses the broker or leaves it for a better one, and
+ends (S90-S109)."""
 
 from __future__ import annotations
 
@@ -28,15 +29,16 @@ __all__ = ["Connection"]
 log = logging.getLogger("pyjmsack.failover")
 
 _SETTLED = 1.0
-"""A connection that was in use for this number of seconds is not new any more. If a request or link makes a broker
-end connections, the connection ends sooner than this."""
+"""A connection that was in use for this number of seconds is not new any more. A request or link that makes a broker
+end connections ends a connection sooner than this."""
 _MOST_SHORT_LIVED = 2
-"""There is a pause before each search if more than this number of connections in a row were lost while they were
+"""The next search begins after a pause if more than this number of connections in a row were lost while they were
 new."""
 
 
 class Connection:
-    """A connection that looks for a broker, uses it, and looks for the next one when it is lost.
+    """A connection that looks for a broker and uses this broker. When the broker is lost, the connection looks for the
+    next broker.
 
     Args:
         requests: the requests and sends that the broker in use has not answered.
@@ -61,7 +63,7 @@ class Connection:
         self._transactions = transactions
         self._brokers = Brokers(url)
         self.generation = 0
-        """The number of the connection in use; 0 if there is none."""
+        """The number of the connection to the broker in use, or 0 if no broker is in use."""
         self._trying: Member | None = None
         self._closing: Member | None = None
         self._leaving: set[Member] = set()
@@ -70,8 +72,8 @@ class Connection:
         self._settling: Timer | None = None
         """The timer that runs while the connection in use is new."""
         self._short_lived = 0
-        """The number of connections in a row that were lost while they were new. From the third one on, the next search
-        begins after a pause."""
+        """The number of connections in a row that were lost while they were new. After the third of these losses, each
+        search begins after a pause."""
         self._pauses = back_off(url.failover)
         self._info = ConnectionInfo("")
         self._listener: ProviderListener | None = None
@@ -130,7 +132,8 @@ class Connection:
         member.open(self._info, restoration.steps, ready)
 
     def _use(self, member: Member) -> None:
-        """Use a broker that is ready: tell the core, then repeat the requests and sends that have no answer (S103)."""
+        """Use a broker that is ready: inform the core, and then repeat the requests and sends that have no answer
+        (S103)."""
         assert member.metadata is not None  # it is ready
         requests, provider = self._requests, member.provider
         requests.member, self._search = member, None
@@ -186,7 +189,8 @@ class Connection:
         self._pauses = back_off(self._url.failover)
 
     def _on_resource_closed(self, number: int, error: BaseException) -> None:
-        """Forget a session or producer that the broker closed. It is not restored at another broker (S109)."""
+        """Forget a session or producer that the broker closed. The session or producer is not restored at another
+        broker (S109)."""
         self._the_listener.on_resource_closed(number, error)
         self._transactions.give_up(self._resources.sessions.get(number))
         self._resources.closed_by_broker(number, error)
@@ -194,7 +198,7 @@ class Connection:
     # -- a preferred broker is back -----------------------------------------------------------------------------
 
     def _watch_priority(self, member: Member) -> None:
-        """Look for a preferred broker while the broker in use is not a preferred one."""
+        """Look for a preferred broker while the broker in use is not preferred."""
         better = self._brokers.better_than(member.url)
         if better:
             self._watch = PriorityWatch(
@@ -238,7 +242,7 @@ class Connection:
         self._requests.fail(error)
 
     def close(self, done: Completion[None]) -> None:
-        """Close the connection with a goodbye to the broker; without a broker, close at once."""
+        """Close the connection. If a broker is in use, say goodbye to the broker first."""
         member, self._requests.member = self._requests.member, None
         self.generation = 0
         closed = IllegalStateException("the connection is closed")
@@ -255,7 +259,7 @@ class Connection:
             member.provider.flush()
 
     def abort(self, error: BaseException) -> None:
-        """Fail all pending requests and sends, and drop the connection without a goodbye."""
+        """Fail all pending requests and sends, and drop the connection without saying goodbye to the broker."""
         members = (self._requests.member, self._closing, *self._leaving)
         self._requests.member = self._closing = None
         self._leaving.clear()

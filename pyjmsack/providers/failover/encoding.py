@@ -1,4 +1,4 @@
-"""Remembers for which broker a payload was encoded, and encodes its message again for another broker (S91)."""
+"""Remembers the broker for which a payload was encoded, and encodes the message again for another broker (S91)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Encoding:
 
 
 class MemberEncoder(partial[Payload]):
-    """An encoder that knows its encoding and destination. It is as fast as the encoder of the provider."""
+    """An encoder that knows its encoding and its destination. It is as fast as the encoder of the provider of one
+    broker."""
 
     encoding: Encoding
     destination: Destination
@@ -49,7 +50,7 @@ class MemberEncoder(partial[Payload]):
 
 
 def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str], str]) -> None:
-    """Encode the message of a kept send again, for another broker.
+    """Encode the message of a send again, because the send was kept and goes to another broker now.
 
     Args:
         present_name: takes an earlier name of a temporary destination and returns its present name (S133).
@@ -65,7 +66,7 @@ def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str
         message._body = payload.body
     else:
         message, ttl_ms = old.encoding.provider.decode(payload, old.destination)
-    if message._delivery_time <= message._timestamp:  # a decoded message has a delivery time, even without a delay
+    if message._delivery_time <= message._timestamp:  # a decoded message without a delay has a delivery time, too
         message._delivery_time = 0
     else:
         require(encoding.metadata, "delivery-delay")

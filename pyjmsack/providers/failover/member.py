@@ -1,5 +1,5 @@
-"""One connection to one broker of a failover URL. Before the connection is used, it is opened and everything that was
-open before is restored on it."""
+"""One connection to one broker of a failover URL. Before the connection is used, this module opens it and restores
+everything that was open on the last connection."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _CLOSING = 5.0
 """The longest wait in seconds for the answer of a broker that the connection leaves."""
 
 Restore = Callable[[Provider, ConnectionMetadata], Iterator[Completion[Any]]]
-"""A function that returns the steps to restore everything that was open. The member waits for each completion. An
-exception ends the steps."""
+"""A function that returns an iterator over the steps that restore everything that was open. The member takes a step,
+waits for the completion of this step, and then takes the next step. An exception ends the steps."""
 
 
 class Member:
@@ -56,7 +56,8 @@ class Member:
         self._discard = discard
         self._closed = closed
         self._ready: Callable[[BaseException | None], None] | None = None
-        """Called when this member is ready or has failed; ``None`` before it is opened, and after the call."""
+        """The function to call when this member is ready or has failed. ``None`` before :meth:`open` and after the
+        call."""
         self._dead = False
         self._restore: Restore | None = None
         self._steps: Iterator[Completion[Any]] = iter(())
@@ -122,7 +123,7 @@ class Member:
         ready(error)
 
     def abandon(self, error: BaseException) -> None:
-        """Drop the connection and call nobody."""
+        """Drop the connection, and call none of the functions that this member was given."""
         self._ready = None
         self._dead = True
         if self._timer is not None:
@@ -130,8 +131,8 @@ class Member:
         self.provider.abort(error)
 
     def leave(self, left: Callable[[], None]) -> None:
-        """Close with a goodbye, so that the last acknowledgements arrive. Call ``left`` when the broker has answered,
-        or after five seconds."""
+        """Close the connection and say goodbye, so that the last acknowledgements arrive. Call ``left`` when the broker
+        has answered, or after five seconds."""
         self._dead = True
         error = ConnectionLostException("the connection moved to another broker")
 
@@ -162,13 +163,13 @@ class Member:
             self._closed(number, error)
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
-        """Fail: the provider of a single broker never calls this method."""
+        """Fail, because the provider of a single broker never calls this method."""
         raise AssertionError("the provider of a single broker reported a failover of its own")
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
-        """Fail: the provider of a single broker never calls this method."""
+        """Fail, because the provider of a single broker never calls this method."""
         raise AssertionError("the provider of a single broker reported a failover of its own")
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
-        """Fail: the provider of a single broker never calls this method."""
+        """Fail, because the provider of a single broker never calls this method."""
         raise AssertionError("the provider of a single broker reported a failover of its own")

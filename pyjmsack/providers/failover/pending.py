@@ -1,4 +1,5 @@
-"""Requests and sends without an answer, which are kept so that they can be repeated at the next broker (S90)."""
+"""Requests and sends without an answer. They are kept, because they may have to be repeated at the next broker
+(S90)."""
 
 from __future__ import annotations
 
@@ -16,12 +17,12 @@ __all__ = ["WITHOUT_BROKER", "PendingSend", "Request", "Without"]
 
 
 class Without(Enum):
-    """The treatment of a request that was made while there was no broker, or that had no answer when the connection was
-    lost."""
+    """The treatment of a request that was made while there was no broker, or that was not answered before the
+    connection was lost."""
 
     HELD = "sent to the next broker, in the order of the calls"
-    SUCCEEDS = "succeeds: the loss of the connection has done the same"
-    ROLLED_BACK = "fails: the transaction is rolled back, or counts as rolled back"
+    SUCCEEDS = "succeeds, because the loss of the connection has the same effect"
+    ROLLED_BACK = "fails, because the transaction is rolled back or counts as rolled back"
 
 
 WITHOUT_BROKER = {
@@ -41,8 +42,8 @@ WITHOUT_BROKER = {
     "rollback": Without.SUCCEEDS,
     "commit": Without.ROLLED_BACK,
 }
-"""The treatment of each kind of request while there is no broker (S90). ``browse`` is the drain of a browser. Sends are
-kept, and acknowledgements are dropped (S95)."""
+"""The treatment of each kind of request while there is no broker (S90). ``browse`` is the drain of a browser. Sends and
+acknowledgements are no requests: sends are kept (S91), and acknowledgements are dropped (S95)."""
 
 
 class Request:
@@ -77,12 +78,12 @@ class Request:
         self.asked = False
         """True if the request may have reached a broker."""
         self.abandoned: BaseException | None = None
-        """The error if the owner was closed before the broker answered; ``None`` otherwise. The request is then not
-        repeated at another broker, and its answer opens nothing."""
+        """The error with which the request ends if its owner was closed before the broker answered, and otherwise
+        ``None``. With an error here, the request is not repeated at another broker, and a late answer opens nothing."""
         self.losses = 0
-        """The number of connections that were lost before the broker answered."""
+        """The number of connections that were lost while the broker had not answered this request."""
         self.reasons = 0
-        """How many of these losses came with a reason from the broker why it ended the connection."""
+        """The number of these connections for which the broker gave a reason."""
 
     def lost(self, error: BaseException) -> None:
         """Count a connection that was lost before the broker answered."""
@@ -91,21 +92,21 @@ class Request:
 
     @property
     def suspect(self) -> bool:
-        """True if this request may be the reason why connections are lost. Then it is sent alone."""
+        """True if this request may be the reason why connections are lost. Such a request is sent alone."""
         return self.losses >= MOST_LOSSES - 1
 
     def give_up(self, error: BaseException) -> None:
-        """Fail the request, because it will not be repeated."""
+        """Fail the request, because nobody will repeat it."""
         self.done.fail(error)
 
 
 class PendingSend(Outbound):
-    """A send on its way through one connection. The send of the core gets its outcome, unless the connection was lost
-    before the outcome was known.
+    """A send on its way through one connection. When the outcome is known, the send of the core gets the outcome. If
+    the connection is lost earlier, this object ignores the outcome.
 
     Args:
-        table: holds the send until its outcome is known. The code that takes the send out of the table decides what
-            happens to it.
+        table: holds the send until its outcome is known. The code that takes the send out of the table decides whether
+            the send is finished or repeated.
         session_id: the session of the send. The send is given up when the session is closed.
     """
 
@@ -132,8 +133,8 @@ class PendingSend(Outbound):
         self.timer: Timer | None = None
 
     def done(self, error: BaseException | None) -> None:
-        """Give the answer of the broker to the send of the core. Do nothing if the connection was lost before, because
-        :meth:`again` has made another send for the next connection."""
+        """Give the answer of the broker to the send of the core. Do nothing if the connection was lost before the
+        answer, because :meth:`again` has made another object for the next connection."""
         if self.table.pop(self, None) is not None:
             self.origin.done(error)
 

@@ -25,12 +25,13 @@ _PATIENCE = 10.0
 
 
 class PriorityWatch:
-    """Tries the preferred brokers while the connection is at another one. Between its rounds it waits as a search does.
+    """Tries the preferred brokers while the connection uses another broker. The waits between the rounds are those of a
+    search.
 
-    Each attempt opens a connection of its own, logs in, and closes it at once. After a successful attempt, the
-    connection in use moves to the preferred broker as if it had been lost. It moves as soon as no request waits for an
-    answer, so that nothing has to be repeated, and at the latest after ten seconds. A broker that refuses the login is
-    not tried again, because several wrong logins may lock an account.
+    Each attempt opens a test connection, logs in, and closes the test connection at once. After a successful attempt,
+    the connection in use moves to the preferred broker, as after a loss. The connection moves at the first moment when
+    no request waits for an answer, because then nothing has to be repeated, and at the latest after ten seconds. A
+    broker that refuses the login is not tried again, because several wrong logins may lock an account.
 
     Args:
         url: the failover URL.
@@ -54,7 +55,7 @@ class PriorityWatch:
         self._preferred = [*preferred]
         self._connector = connector
         self._create = create
-        # another client id, because some brokers refuse a second connection with the same client id
+        # a client id of its own, because some brokers refuse a second connection with the same client id
         self._info = replace(info, client_id=f"{info.client_id}-priority", explicit_client_id=False)
         self._idle = idle
         self._move = move
@@ -64,7 +65,7 @@ class PriorityWatch:
         self._stopped = False
 
     def start(self) -> None:
-        """Wait for the next round."""
+        """Wait for the time of the next round."""
         self._after(next(self._waits), self._begin_round)
 
     def stop(self) -> None:

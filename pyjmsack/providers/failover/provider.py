@@ -1,5 +1,5 @@
-"""The failover provider: it serves the requests of the core with the broker in use, and keeps them while there is none
-(S90-S109)."""
+"""The failover provider: the broker in use answers the requests of the core. While there is no broker, the provider
+keeps the requests (S90-S109)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = ["FailoverProvider"]
 
 
 class FailoverProvider:
-    """One connection that survives the loss of its brokers. Everything runs on the I/O loop.
+    """One connection that survives the loss of its brokers. All methods run on the I/O loop.
 
     Args:
         create: makes the provider for one broker of the URL.
@@ -67,7 +67,7 @@ class FailoverProvider:
 
     @property
     def generation(self) -> int:
-        """The number of the connection in use; 0 if there is none."""
+        """The number of the connection to the broker in use, or 0 if no broker is in use."""
         return self._connection.generation
 
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
@@ -75,11 +75,11 @@ class FailoverProvider:
         self._connection.connect(info, listener, done)
 
     def close(self, done: Completion[None]) -> None:
-        """Close the connection with a goodbye to the broker; without a broker, close at once."""
+        """Close the connection. If a broker is in use, say goodbye to the broker first."""
         self._connection.close(done)
 
     def abort(self, error: BaseException) -> None:
-        """Fail all pending requests and sends, and drop the connection without a goodbye."""
+        """Fail all pending requests and sends, and drop the connection without saying goodbye to the broker."""
         self._connection.abort(error)
 
     def flush(self) -> None:
@@ -103,7 +103,7 @@ class FailoverProvider:
         )
 
     def close_session(self, session_id: int, done: Completion[None]) -> None:
-        """End a session with its producers and consumers."""
+        """End a session and its producers and consumers."""
         self._transactions.give_up(self._resources.sessions.get(session_id))
         self._resources.forget_session(session_id)
         self._requests.drop(session_id, "the session")
@@ -112,7 +112,7 @@ class FailoverProvider:
         )
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
-        """Attach a sender."""
+        """Open a producer at the broker."""
         self._requests.ask(
             Request(
                 "create_producer",
@@ -124,7 +124,7 @@ class FailoverProvider:
         )
 
     def close_producer(self, producer_id: int, done: Completion[None]) -> None:
-        """Detach a sender."""
+        """Close a producer at the broker."""
         self._resources.forget_producer(producer_id)
         self._requests.drop(producer_id, "the producer")
         self._requests.ask(
@@ -132,7 +132,7 @@ class FailoverProvider:
         )
 
     def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
-        """Attach a receiver."""
+        """Open a consumer at the broker. ``sink`` takes its messages."""
         record = ConsumerRecord(info, sink, self._resources.forget_consumer, self._elsewhere)
 
         def ask(provider: Provider, answered: Completion[None]) -> None:
@@ -148,7 +148,7 @@ class FailoverProvider:
         )
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Detach a receiver."""
+        """Close a consumer at the broker."""
         self._resources.forget_consumer(consumer_id)
         self._requests.drop(consumer_id, "the consumer")
         self._requests.ask(
@@ -182,7 +182,7 @@ class FailoverProvider:
     # -- flow ---------------------------------------------------------------------------------------------------
 
     def start_consumer(self, consumer_id: int) -> None:
-        """Let messages flow to this consumer, also from later brokers."""
+        """Let messages flow to this consumer. The flow continues at later brokers, after each failover."""
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.started = True
@@ -191,26 +191,27 @@ class FailoverProvider:
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """Stop the flow of messages to this consumer. If there is no broker, the consumer is not restored at the next
-        one, unless the replay of a transaction expects its messages."""
+        broker, unless the replay of a transaction expects messages of this consumer."""
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.stopped = True
             if self._requests.member is None and not self._transactions.expects(consumer_id):
-                # no later broker may deliver to this consumer; if it was stopped before the loss, Resources.interrupted
-                # has forgotten it already
+                # no later broker may deliver to this consumer; a consumer that was stopped before the loss was already
+                # forgotten by Resources.interrupted
                 self._resources.forget_consumer(consumer_id)
         self._requests.ask(
             Request("stop_consumer", (), lambda provider, a: provider.stop_consumer(consumer_id, a), done)
         )
 
     def replenish(self, consumer_id: int) -> None:
-        """Grant credit again. Without a broker nothing is done, because the consumer grants new credit when it is
-        restored at the next broker."""
+        """Grant new credit to the broker, so that the broker sends more messages. Without a broker this method does
+        nothing, because the consumer grants new credit when it is restored at the next broker."""
         if self._requests.member is not None:
             self._requests.member.provider.replenish(consumer_id)
 
     def pull(self, consumer_id: int) -> None:
-        """Ask the broker for one message. If the broker is lost before the message comes, ask the next one (S108)."""
+        """Ask the broker for one message. If the broker is lost before the message comes, ask the next broker
+        (S108)."""
         record = self._resources.consumers.get(consumer_id)
         if record is not None:
             record.pulling = True
@@ -218,8 +219,9 @@ class FailoverProvider:
                 self._requests.member.provider.pull(consumer_id)
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Ask the broker to send what it has for this consumer. Without a broker the drain succeeds at once. Only the
-        drain of a browser waits for the next broker, because otherwise the browser would end too early."""
+        """Ask the broker to send the messages that it has for this consumer now, and then to stop. Without a broker the
+        drain succeeds at once. Only the drain of a browser waits for the next broker, because otherwise the browser
+        would end too early."""
         record = self._resources.consumers.get(consumer_id)
         verb = "drain"
         if record is not None:
@@ -240,12 +242,12 @@ class FailoverProvider:
         self._requests.send(outbound)
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
-        """Take back a send that timed out. A send that may have reached a broker is not repeated any more."""
+        """Take back a send, because it timed out. A send that may have reached a broker is not repeated any more."""
         self._requests.withdraw(outbound, withdrawn)
 
     def settle(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Send an outcome. If an earlier connection delivered the message, send nothing, because the message is in the
-        queue again (S95)."""
+        """Send an outcome. If an earlier connection delivered the message, send nothing, because the broker has put the
+        message back into the queue (S95)."""
         current = inbound.generation == self._connection.generation
         if outcome is Outcome.ACCEPTED:
             if self._requests.held:
@@ -256,9 +258,9 @@ class FailoverProvider:
             member.provider.settle(inbound, outcome)
 
     def _look_for_end(self, inbound: Inbound) -> None:
-        """Let the transaction fail that this message joins, if the commit or rollback before it was not sent yet and
-        its caller has given it up. The broker would take the message for a part of the transaction that is to end.
-        """
+        """Mark the open transaction of this message as in doubt, if the commit or rollback of the transaction before it
+        was given up by the caller and was not sent yet. Otherwise the broker would take the message for a part of the
+        transaction before."""
         session = self._resources.transacted_consumers.get(inbound.consumer_id)
         if session is not None and self._requests.overtakes_end(session.info.id):
             session.in_doubt = True
@@ -266,7 +268,7 @@ class FailoverProvider:
     # -- transactions -------------------------------------------------------------------------------------------
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
-        """Begin a transaction. Without a broker nothing is done, because the session is restored with a new
+        """Begin a transaction. Without a broker this method does nothing, because the session is restored with a new
         transaction."""
         if self._transactions.wait_behind(
             self._resources.sessions.get(session_id), partial(self.begin, session_id, done)
@@ -275,7 +277,8 @@ class FailoverProvider:
         self._requests.ask(Request("begin", (), lambda provider, a: provider.begin(session_id, a), done))
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
-        """Commit the transaction. If a part of its work was lost with a broker, roll it back and fail (S92, S97)."""
+        """Commit the transaction. If a part of its work was lost with a broker, roll the transaction back and raise an
+        error (S92, S97)."""
         session = self._resources.sessions.get(session_id)
         if session is None or not session.in_doubt:
             if session is not None and self._transactions.wait(session, partial(self.commit, session_id, done)):
@@ -314,9 +317,8 @@ class FailoverProvider:
     # -- names and encoding -------------------------------------------------------------------------------------
 
     def encoder(self, destination: Destination) -> Encoder:
-        """Return an encoder for the broker in use, or for the last one if there is none. The encoder remembers for
-        which broker it encodes (S91).
-        """
+        """Return an encoder for the broker in use, or for the last broker if there is none. The encoder remembers for
+        which broker it encodes (S91)."""
         if self._requests.encoding is None:
             raise IllegalStateException("the connection is not open")
         return MemberEncoder.of(self._requests.encoding, destination)

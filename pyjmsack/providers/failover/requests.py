@@ -1,4 +1,4 @@
-"""Requests and sends: they go to the broker in use, or wait for the next one (S90-S92)."""
+"""Sends requests and messages to the broker in use, or keeps them for the next broker (S90-S92)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["Requests"]
 
 _ALONE = 1.0
-"""Seconds for which other requests wait behind a suspect, which is a request that may make the broker end connections.
-If the suspect is guilty, the connection ends sooner than this."""
+"""Seconds for which other requests wait behind a suspect. A suspect is a request that may make the broker end
+connections. A guilty suspect makes the broker end the connection in less time."""
 
 
 class Interrupted(NamedTuple):
@@ -40,7 +40,7 @@ class Interrupted(NamedTuple):
     behind: list[PendingSend | Request]
     """The requests and sends that waited behind a request that had to be sent alone."""
     guilty: Request | None
-    """The request that makes brokers end connections, if there is one."""
+    """The request that makes brokers end connections, or ``None`` if there is no such request."""
     error: BaseException
 
     @property
@@ -54,27 +54,27 @@ class Requests:
 
     Args:
         resources: the open sessions, producers and consumers of the connection.
-        patience: seconds for which a send may wait for a broker. ``None`` means no limit.
+        patience: the number of seconds for which a send may wait for a broker. ``None`` means no limit.
     """
 
     def __init__(self, resources: Resources, connector: Connector, patience: float | None) -> None:
         self.member: Member | None = None
         """The connection to the broker in use, or ``None`` if there is none."""
         self.encoding: Encoding | None = None
-        """The encoding of the broker in use, or of the last one."""
+        """The encoding of the broker in use. If no broker is in use, the encoding of the last broker."""
         self.failure: BaseException | None = None
         """The reason why no request is made any more; ``None`` while requests are made."""
         self.open: dict[PendingSend | Request, Member] = {}
         """The requests and sends without an answer, each with the connection over which it was sent. An answer over
-        another connection is ignored. Such an answer may come from a broker that the client is leaving."""
+        another connection is ignored, because it may come from a broker that the client is leaving."""
         self.held: dict[PendingSend | Request, None] = {}
         """The requests and sends that wait for the next broker, or behind a request that must be sent alone."""
         self._resources = resources
         self._connector = connector
         self._patience = patience
         self._alone: Request | None = None
-        """The request that was sent alone, so that no other request is blamed if the connection is lost. ``None`` if
-        there is none."""
+        """The request that was sent alone, so that only this request is blamed if the connection is lost. ``None`` if
+        no request was sent alone."""
         self._alone_timer: Timer | None = None
         self._blame = Blame()
         """Counts the connections that were lost while one request was sent alone."""
@@ -89,7 +89,7 @@ class Requests:
     # -- requests -----------------------------------------------------------------------------------------------
 
     def ask(self, request: Request) -> None:
-        """Send a request to the broker in use, or keep it until that is possible."""
+        """Send a request to the broker in use. If the request cannot be sent now, keep it until it can be sent."""
         if self.member is None:
             self._wait_for_broker(request)
         elif self._alone is not None:
@@ -110,7 +110,7 @@ class Requests:
         request.ask(member.provider, answered)
 
     def _on_answer(self, request: Request, member: Member, answered: Completion[Any]) -> None:
-        if self.open.get(request) is not member:  # the request was taken over, because that connection was lost
+        if self.open.get(request) is not member:  # interrupt() took the request, because its connection was lost
             return
         del self.open[request]
         if answered.error is not None:
@@ -125,7 +125,7 @@ class Requests:
     # -- a request that may be the reason why connections are lost ----------------------------------------------
 
     def _end_alone(self) -> None:
-        """Let other requests pass again, because the request that was sent alone was answered or takes too long."""
+        """Send other requests again, because the request that was sent alone was answered or takes too long."""
         self.forget_alone()
         self.resume()
 
@@ -154,7 +154,8 @@ class Requests:
     def _find_guilty(
         self, broker: BrokerUrl, unanswered: list[PendingSend | Request], error: BaseException
     ) -> Request | None:
-        """Count a lost connection. Return the request that makes brokers end connections, if there is one (S109)."""
+        """Count a lost connection. Return the request that makes brokers end connections, or ``None`` if no such
+        request is known (S109)."""
         for item in unanswered:
             if isinstance(item, Request):
                 item.lost(error)
@@ -166,11 +167,11 @@ class Requests:
         return suspect
 
     def overtakes_end(self, session_id: int) -> bool:
-        """Return True if a commit or rollback of this session waits here. Then an acknowledgement of the next
-        transaction would overtake it, and join the transaction that is to end.
+        """Return True if a commit or rollback of this session waits here. An acknowledgement of the next transaction
+        must not be sent then, because it would reach the broker first and join the old transaction.
 
-        The caller has given the commit or rollback up and works on. A commit that waits fails now, because the broker
-        would commit the new work with it.
+        The caller has given up the commit or rollback and works on. A waiting commit fails now, because otherwise the
+        broker would commit the new work together with the old work.
         """
         waiting = [item for item in self.held if isinstance(item, Request) and item.ends == session_id]
         for request in waiting:
@@ -182,7 +183,8 @@ class Requests:
     # -- without a broker ---------------------------------------------------------------------------------------
 
     def interrupt(self, member: Member, error: BaseException) -> Interrupted:
-        """Take the requests and sends that the lost broker did not answer, because it cannot answer them any more."""
+        """Take the requests and sends that the lost broker did not answer, because the lost broker cannot answer them
+        any more."""
         pending = [*self.open]
         self.open.clear()
         guilty = self._find_guilty(member.url, pending, error)
@@ -194,7 +196,8 @@ class Requests:
         return Interrupted(pending, [*behind], guilty, error)
 
     def hold_again(self, lost: Interrupted) -> None:
-        """Keep or finish each interrupted send, and each interrupted request as :data:`WITHOUT_BROKER` says."""
+        """Keep or finish each interrupted send. Keep or finish each interrupted request as :data:`WITHOUT_BROKER`
+        says."""
         for item in lost.pending:
             if isinstance(item, PendingSend):
                 self._keep(item.again(), lost.error)
@@ -213,7 +216,7 @@ class Requests:
         self._blame.unreachable(broker)
 
     def fail(self, error: BaseException) -> None:
-        """Fail all requests and sends, and those that come later."""
+        """Fail all requests and sends. Later requests and sends fail with the same error."""
         self.failure = error
         self.forget_alone()
         pending = [*self.open, *self.held]
@@ -238,8 +241,8 @@ class Requests:
             request.give_up(TransactionRolledBackException(text, in_doubt=request.asked))
 
     def drop(self, number: int, what: str) -> None:
-        """Give up the waiting requests and sends of a resource that was closed. A request that a broker has not
-        answered yet is not repeated at another broker, and its answer opens nothing."""
+        """Give up the waiting requests and sends of a resource that was closed. A request that was sent and not
+        answered is not repeated at another broker, and a late answer opens nothing."""
         for asked in self.open:
             if isinstance(asked, Request) and number in asked.owner:
                 asked.abandoned = IllegalStateException(f"{what} was closed before the broker answered")
@@ -258,7 +261,7 @@ class Requests:
             self.transmit(PendingSend(outbound, self.open, info.session_id))
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
-        """Take back a send that timed out. A send that may have reached a broker is not repeated any more."""
+        """Take back a send, because it timed out. A send that may have reached a broker is not repeated any more."""
         sends = (k for k in (*self.held, *self.open) if isinstance(k, PendingSend) and k.origin is outbound)
         send = next(sends, None)
         if send is None:
@@ -275,7 +278,7 @@ class Requests:
             withdrawn.succeed(False)
 
     def undo(self, session_id: int) -> None:
-        """Roll back the sends of a transaction: they are not sent again."""
+        """Take back the sends of a transaction that was rolled back. They are not sent again."""
         for send in self.open:
             if isinstance(send, PendingSend) and send.transacted and send.session_id == session_id:
                 send.undone = True
@@ -287,7 +290,7 @@ class Requests:
                 )
 
     def transmit(self, send: PendingSend) -> None:
-        """Give a send to the broker in use, or keep it until there is one."""
+        """Give a send to the broker in use. If no broker is in use, keep the send."""
         if send.transacted and self._is_in_doubt(send):
             send.origin.done(None)  # the send appears to succeed, and the commit will fail (S92)
         elif self.member is None or self._alone is not None:
@@ -316,8 +319,8 @@ class Requests:
         return True
 
     def _keep(self, send: PendingSend, error: BaseException) -> None:
-        """Keep a send whose outcome is unknown, to send it again at the next broker. Finish the send instead if it may
-        not be repeated (S91, S92, S102)."""
+        """Keep a send whose outcome is unknown, because the next broker gets it again. If the send must not be
+        repeated, finish it instead (S91, S92, S102)."""
         session = self._resources.sessions.get(send.session_id)
         if send.undone:
             send.origin.done(
@@ -350,7 +353,7 @@ class Requests:
 
 
 def _never_left(provider: Provider, send: PendingSend) -> bool:
-    """Return True if the send never left this client, because the lost broker gave no credit for it."""
+    """Return True if the send is still in this client, because the lost broker had given no credit for it."""
     withdrawn: Completion[bool] = Completion()
     provider.withdraw(send, withdrawn)
     return withdrawn.done and withdrawn.error is None and withdrawn.result()

@@ -1,5 +1,5 @@
-"""The open sessions, producers, consumers and temporary destinations of a failover connection, which can be restored
-(S103)."""
+"""The open sessions, producers, consumers and temporary destinations of a failover connection. They are restored at the
+next broker (S103)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ __all__ = [
 ]
 
 MOST_NAMES: Final = 10_000
-"""The most former names of temporary destinations that a connection remembers. Each new broker renames all of them."""
+"""The largest number of former names of temporary destinations that a connection remembers. Each new broker gives a new
+name to every temporary destination."""
 
 
 class SessionRecord:
@@ -36,7 +37,7 @@ class SessionRecord:
     def __init__(self, info: SessionInfo, *, replays: bool = False) -> None:
         self.info = info
         self.replay = Replay() if replays and info.transacted else None
-        """The recorded work of the open transaction. ``None`` if it will not be replayed (S107)."""
+        """The recorded work of the open transaction. ``None`` if the work will not be replayed (S107)."""
         self.work = 0
         """The number of sends and acknowledgements of the open transaction at the present broker."""
         self.in_doubt = False
@@ -72,15 +73,15 @@ class ConsumerRecord:
         self.started = False
         self.stopped = False
         self.pulling = False
-        """True if a ``pull`` has not brought a message yet."""
+        """True if the consumer asked for one message with ``pull``, and the message has not come yet."""
         self.takes: Callable[[Inbound], bool] | None = None
-        """Returns True for a message that the open transaction acknowledged at an earlier broker, and acknowledges the
-        message again. Set while such messages are missing (S107)."""
+        """A function that returns True for a message that the open transaction acknowledged at an earlier broker, and
+        that also acknowledges the message again. It is set while such messages are missing (S107)."""
         self.created = False
         """True after a broker has confirmed the consumer. Before that, an error of the consumer is the answer to the
         request that creates it."""
         self.sink: MemberSink | None = None
-        """The sink for the present connection. Deliveries to earlier sinks are ignored."""
+        """The object that takes the messages of the present connection. Messages for earlier sinks are ignored."""
         self._closed = closed
 
     def attach(self) -> MemberSink:
@@ -90,13 +91,13 @@ class ConsumerRecord:
 
     @property
     def identifies(self) -> bool:
-        """True while a large message, and the messages behind it, wait because another thread computes the identity of
-        the large message.
-        """
+        """True while another thread computes the identity of a large message. The large message and the messages behind
+        it wait until then."""
         return self.sink is not None and bool(self.sink.held)
 
     def behind(self, done: Completion[None]) -> Completion[None]:
-        """Return a completion that passes its result to ``done``, but not before :attr:`identifies` is false."""
+        """Return a completion that passes its result to ``done``. If :attr:`identifies` is true, ``done`` gets the
+        result later, when :attr:`identifies` is false."""
 
         def settle(_: object) -> None:
             if self.identifies and self.sink is not None:
@@ -117,9 +118,9 @@ class ConsumerRecord:
 class MemberSink:
     """Takes the messages of one consumer from one connection, and puts them into the inbox of the core.
 
-    While the connection is in use, messages go straight to the core. Before that, the sink keeps the messages that
-    arrive, because STOMP brokers deliver at once. If the connection is lost before everything is restored, these
-    messages are dropped and count as not delivered.
+    While the connection is in use, messages go straight to the core. While the connection is being restored, the sink
+    keeps the messages that arrive, because STOMP brokers deliver at once. If the connection is lost before everything
+    is restored, these messages are dropped and count as not delivered.
     """
 
     def __init__(self, record: ConsumerRecord) -> None:
@@ -128,7 +129,7 @@ class MemberSink:
         self._deliver = core.deliver
         self._early: list[Inbound] = []
         self.held: deque[Inbound] = deque()
-        """A large message whose identity another thread is computing, and the messages behind it (S107)."""
+        """A large message whose identity another thread computes now, and the messages that wait behind it (S107)."""
         self.drained: list[Callable[[], None]] = []
         """The functions to call when nothing is held any more."""
         self.deliver: Callable[[Inbound], None] = self._early.append
@@ -137,7 +138,8 @@ class MemberSink:
         self.buffered: Callable[[], int] = lambda: len(self._early) + len(self.held) + core.buffered()
 
     def open(self) -> None:
-        """Put the messages that arrived, and from now on each new message, into the inbox. The connection is in use."""
+        """Put the messages that arrived into the inbox, because the connection is in use now. From now on each new
+        message goes there at once."""
         core = self._record.core
         self.arrived = core.arrived
         if self._record.takes is not None:
@@ -178,8 +180,8 @@ class MemberSink:
         self._record.elsewhere(partial(identify, [self.held[0]]), self._identified)
 
     def _identified(self) -> None:
-        """Deliver the first message that is held, and those behind it, because its identity is known now. Runs on the
-        loop."""
+        """Deliver the first message that is held and the messages behind it, because the identity of the first message
+        is known now. This method runs on the loop."""
         if not self.held:  # the connection was left
             return
         self._take_or_deliver(self.held.popleft())
@@ -201,8 +203,9 @@ class MemberSink:
         self._deliver(inbound)
 
     def leave(self) -> None:
-        """Ignore the messages that still arrive while the connection is being left, because they will be delivered
-        again. Only presettled messages are still handed out, because their broker has forgotten them."""
+        """Ignore the messages that still arrive, because the connection is being left and the messages will be
+        delivered again. Only presettled messages are still handed out, because their broker has forgotten them already.
+        """
         self.deliver = self._deliver_settled
         held = [*self.held]
         self.held.clear()
@@ -215,7 +218,7 @@ class MemberSink:
             self._deliver(inbound)
 
     def detached(self, error: BaseException) -> None:
-        """Close the consumer, because the broker closed it. Nothing is done if the connection was lost, because the
+        """Close the consumer, because the broker closed it. If the connection was lost, do nothing, because the
         consumer will be restored."""
         if self._record.sink is self and self._record.created:
             self._record.close(error)
@@ -235,18 +238,18 @@ class Resources:
         self.temporaries: dict[int, tuple[TemporaryInfo, str]] = {}
         """The temporary destinations, with their names at the present broker."""
         self._former_names: OrderedDict[int, int] = OrderedDict()
-        """The temporary destinations by the hash of each name that they had at an earlier broker. A hash has a fixed
-        length, but a broker may choose a name of any length."""
+        """The temporary destinations, found by each name that they had at an earlier broker. The dictionary holds a
+        hash of each name, because a hash has a fixed length and a broker may choose a name of any length."""
         self.renamed = False
         """True if temporary destinations got new names since the last broker was lost."""
         self.transacted_consumers: dict[int, SessionRecord] = {}
         self.interruptions = 0
         """The number of connections that were lost, or were given up before they were ready."""
         self._refused: dict[int, tuple[int, BaseException]] = {}
-        """For each producer that a broker refused or closed: its session and the error."""
+        """For each producer that a broker refused or closed, its session and the error."""
         self.blame = Blame()
         """Counts the connections that were lost while everything was being restored. From the second attempt on, each
-        link is requested alone, so that the guilty link can be found."""
+        link (the path of one producer or consumer) is requested alone, so that the guilty link can be found."""
 
     def rebuilt(self) -> None:
         """Remember that everything is open again at a broker, so that no link is suspected of causing losses any
@@ -266,7 +269,8 @@ class Resources:
         return self.temporaries[number][1] if number in self.temporaries else name
 
     def rename(self, info: TemporaryInfo, name: str) -> None:
-        """Remember the new name of a temporary destination, and remember the former one for messages that wait."""
+        """Remember the new name of a temporary destination, and remember the former name, because waiting messages may
+        still contain it."""
         _, former = self.temporaries[info.id]
         self.temporaries[info.id] = (info, name)
         self._former_names[hash(former)] = info.id
@@ -319,20 +323,20 @@ class Resources:
             self._refused[producer.id] = (producer.session_id, error)
 
     def why_closed(self, producer_id: int) -> BaseException:
-        """Return the error for a send of a producer that is not open."""
+        """Return the error for a send through a producer that is not open."""
         if producer_id not in self._refused:
             return IllegalStateException("the producer is closed")
         _, error = self._refused[producer_id]
         return error.fresh() if isinstance(error, JMSException) else error
 
     def in_use(self) -> None:
-        """Let the messages of all consumers through, because everything is restored."""
+        """Hand out the messages of all consumers, because everything is restored."""
         for record in [*self.consumers.values()]:
             if record.sink is not None:
                 record.sink.open()
 
     def interrupted(self) -> None:
-        """Ignore all that the lost broker still delivers, and forget the consumers that were being closed."""
+        """Ignore all messages that the lost broker still delivers, and forget the consumers that were being closed."""
         self.interruptions += 1
         for record in [*self.consumers.values()]:
             if record.sink is not None:

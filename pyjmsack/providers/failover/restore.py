@@ -1,4 +1,4 @@
-"""Restores, at the next broker, everything that was open on the connection before the loss (S103, S104)."""
+"""Restores, at the next broker, everything that was open on the lost connection (S103, S104)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ Create = Callable[[I, Completion[None]], None]
 class Restoration:
     """One attempt to restore everything at one broker.
 
-    If a broker lacks a feature that a consumer needs, the broker is treated as if it refused the consumer. For example,
-    Artemis over STOMP has no browsers, and would consume the messages that a browser only shows.
+    If a broker lacks a feature that a consumer needs, this counts as a refusal of the consumer. For example, Artemis
+    over STOMP cannot browse a queue, and would remove the messages that a browser only shows.
 
     Args:
-        strict: refuse a broker whose transactions are not atomic, if there is a transacted session (S88).
-        closes_links: close a consumer or producer that the broker refuses, instead of trying another broker (S104).
+        strict: whether to refuse a broker whose transactions are not atomic, if there is a transacted session (S88).
+        closes_links: whether to close a consumer or producer that the broker refuses, instead of trying another broker
+            (S104).
         rename: called with the id and the new name of a temporary destination, before anything is attached to it.
         closed: called with the id of a producer that the broker refused, and with the error.
     """
@@ -52,11 +53,12 @@ class Restoration:
         self._closes_links = closes_links
         self._rename = rename
         self._alone: int | None = None
-        """The id of the link that is requested alone. ``None`` if no link or several links are requested."""
+        """The id of the link (the path of one producer or consumer) that is requested alone. ``None`` if no link or
+        several links are requested."""
 
     def steps(self, provider: Provider, metadata: ConnectionMetadata) -> Iterator[Completion[Any]]:
-        """Restore everything in the order of S103, in one burst. With temporary destinations there are two bursts,
-        because their new names are needed first.
+        """Restore everything in the order of S103. All requests leave in one burst. If there are temporary
+        destinations, two bursts are needed, because the other requests contain the new names.
 
         Raises:
             JMSException: the broker refused something.
@@ -103,7 +105,8 @@ class Restoration:
         consumers: Sequence[ConsumerInfo],
         begun: Sequence[tuple[SessionInfo, Completion[None]]] = (),
     ) -> Iterator[Completion[Any]]:
-        """Attach links. Wait for the answers to these requests, and to the requests for the sessions in ``begun``."""
+        """Open producers and consumers at the broker. Wait for the answers to these requests, and to the earlier
+        requests for the sessions in ``begun``."""
         numbers = [*(producer.id for producer in producers), *(consumer.id for consumer in consumers)]
         self._alone = numbers[0] if len(numbers) == 1 else None
         attached_producers = _ask_all(create_producer, producers)
@@ -119,7 +122,7 @@ class Restoration:
             yield from _succeeding(attached_consumers)
 
     def failed(self, broker: BrokerUrl, error: BaseException) -> None:
-        """Handle the loss of the connection during this attempt: close the link that is to blame, if it is known
+        """Handle the loss of the connection during this attempt: close the link that is to blame, if this link is known
         (S104).
 
         A link is to blame if two connections in a row were lost while this link was requested alone, and the broker
@@ -148,8 +151,8 @@ class Restoration:
         self, asked: Sequence[tuple[I, Completion[None]]], close: Callable[[int, BaseException], None]
     ) -> None:
         """Close each refused link at the moment of the refusal. Over STOMP most brokers end the connection after a
-        refusal, and the next attempt must not request the link again. A link that fails because this attempt was given
-        up does not count as refused."""
+        refusal. Therefore the link must be closed before the next attempt, which would request the link again. A link
+        that fails because this attempt was given up does not count as refused."""
         attempt = self._resources.interruptions
 
         def look(number: int, attached: Completion[None]) -> None:
@@ -173,7 +176,7 @@ class Restoration:
 def checked(
     check: Callable[[ConnectionMetadata, I], None], metadata: ConnectionMetadata, create: Create[I]
 ) -> Create[I]:
-    """Return a function that runs the check, and calls ``create`` if the check passes."""
+    """Return a function that runs ``check``, and calls ``create`` if the check raises nothing."""
 
     def create_checked(info: I, done: Completion[None]) -> None:
         try:
@@ -195,7 +198,7 @@ def _ask_all(create: Callable[[I, Completion[R]], None], infos: Sequence[I]) -> 
 
 def _answered(asked: Sequence[tuple[object, Completion[R]]], *, or_refused: bool = False) -> Completion[None]:
     """Return a completion that succeeds when the last answer comes or, with ``or_refused``, when the first refusal
-    comes. So one wait is enough for a whole burst."""
+    comes. Therefore one wait is enough for a whole burst."""
     complete: Completion[None] = Completion()
     left = len(asked)
 
@@ -221,8 +224,8 @@ def _succeeding(asked: Sequence[tuple[I, Completion[R]]]) -> Iterator[Completion
 
 
 def _close_all(close: Callable[[int, Completion[None]], None], opened: Sequence[I], wanted: Container[int]) -> None:
-    """Close each restored resource that is not in ``wanted`` any more, because its owner closed it while there was no
-    broker."""
+    """Close each restored object whose id is not in ``wanted`` any more, because the caller has closed it during the
+    restore."""
     for info in opened:
         if info.id not in wanted:
             close(info.id, Completion())

@@ -26,35 +26,37 @@ __all__ = ["LONGEST_PAUSE", "Search", "Tried", "back_off", "is_final", "waits"]
 log = logging.getLogger("pyjmsack.failover")
 
 LONGEST_WAIT = 30.0
-"""The longest wait in seconds between two rounds, as in Java clients. This limit applies in three cases. First, the
-number of attempts is limited, because a URL that was written for Java expects these waits. Second, the first wait is
-already longer than :data:`SOON`. Third, the search is for a better broker than the one in use."""
+"""The longest wait in seconds between two rounds, as in Java clients. This limit applies in three cases. In the first
+case, the number of attempts is limited; a URL that was written for Java expects these waits. In the second case, the
+first wait is already longer than :data:`SOON`. In the third case, the search looks for a better broker than the broker
+in use."""
 SOON = 0.75
-"""The longest wait in seconds of a search that never gives up. Such a search finds a restarted broker within this time,
-and an attempt at a closed port costs next to nothing."""
+"""The longest wait in seconds of a search that never gives up. The wait is short, because the search then finds a
+restarted broker soon, and because an attempt at a closed port takes little work."""
 SPREAD = 0.5
-"""The smallest factor by which a growing wait is multiplied. Each wait takes a random factor between this one and 1, so
-that clients that lost a broker at the same moment do not reconnect at the same moment."""
+"""The smallest factor by which a growing wait is multiplied. Each wait is multiplied by a random factor from this value
+up to 1, because clients that lost a broker at the same moment should not reconnect at the same moment."""
 WARN_SECONDS = 10.0
-"""The least time in seconds between two warnings that no broker was found."""
+"""The shortest time in seconds between two warnings that no broker was found."""
 LONGEST_PAUSE = 2.0
 """The longest pause in seconds before the next search, if connections are lost as soon as they are open. The pause is
 short, because a broker that accepts connections may work again at any moment."""
 Tried = Callable[["BaseException | None", bool], None]
 _PASSING = ("sasl:4", "tls:handshake")
-"""Security errors after which the next attempt may succeed. With ``sys-temp`` the broker says that it cannot check the
-login now (AMQP 1.0 5.3.3.6). A TLS handshake ends early if the broker is just stopping."""
+"""Security errors after which the next attempt may succeed. With ``sasl:4`` (``sys-temp``) the broker says that it
+cannot check the login now (AMQP 1.0 5.3.3.6). A TLS handshake (``tls:handshake``) ends early if the broker is stopping.
+"""
 _AT_THE_START = (InvalidClientIDException, InvalidURLException, UnsupportedFeatureException)
-"""Mistakes of the caller, such as a client id that is in use or a key store that cannot be read. They end the first
-search only. In a later search the lost connection may still hold the id, or somebody may be replacing the file of the
-store."""
+"""Mistakes of the caller, such as a client id that is in use or a key store that cannot be read. These errors end only
+the first search of a connection. In a later search, the broker may still hold the client id for the lost connection, or
+somebody may be replacing the key store."""
 
 
 def back_off(
     options: FailoverOptions, attempts: int | None = None, *, longest: float = LONGEST_WAIT
 ) -> Iterator[float]:
-    """Yield the seconds to wait after each failed attempt. The iterator ends after ``attempts`` values; with ``None``
-    it never ends.
+    """Yield the seconds to wait after each failed attempt. The iterator ends after ``attempts`` values. If ``attempts``
+    is ``None``, the iterator never ends.
 
     ``longest`` is the longest wait in seconds for URLs that do not set ``failover.maxReconnectDelay``. The library
     tenacity computes the waits. This function tells tenacity that each attempt failed, and yields each wait instead of
@@ -86,8 +88,8 @@ def waits(options: FailoverOptions, *, first: bool) -> Iterator[float]:
     The iterator ends when no round is left.
 
     Args:
-        first: True for the first search of a connection: its first round starts at once and takes place in any case,
-            and ``failover.startupMaxReconnectAttempts`` limits the rounds.
+        first: True for the first search of a connection. The first round of this search starts at once and takes place
+            in any case. ``failover.startupMaxReconnectAttempts`` limits the rounds of this search.
     """
     limit = options.max_reconnect_attempts
     if first and options.startup_max_reconnect_attempts is not None:
@@ -102,15 +104,15 @@ def waits(options: FailoverOptions, *, first: bool) -> Iterator[float]:
 
 
 class Search:
-    """One search, from the first try to a broker that is ready, or to the end of the attempts.
+    """One search. It begins with the first try, and ends with a broker that is ready or after the last attempt.
 
     Args:
         candidates: returns the brokers of a round, in order. Its argument is the number of earlier rounds.
-        attempt: tries one broker, then calls its second argument with the error and with True if the error is final.
-            With ``None`` as error the broker is ready and the search is over.
+        attempt: tries one broker. When the try ends, it calls its second argument with the error, and with True if no
+            other try can succeed. If the error is ``None``, the broker is ready and the search is over.
         gave_up: called with the last error when no attempt is left.
         error: the reason for this search, such as the loss of a connection.
-        pause: seconds to wait before the first round, at least.
+        pause: the smallest number of seconds to wait before the first round.
     """
 
     def __init__(
@@ -140,7 +142,7 @@ class Search:
         self._warned = -WARN_SECONDS
 
     def start(self) -> None:
-        """Wait for the next round, or give up."""
+        """Wait until the next round begins. If no round is left, give up."""
         wait = next(self._waits, None)
         if wait is None:
             self._gave_up(self._error)
@@ -189,8 +191,8 @@ class Search:
 
 
 def is_final(error: BaseException, *, first: bool) -> bool:
-    """Return True if an error of connecting ends the search: a refused login, and in the first search also a mistake of
-    the caller."""
+    """Return True if an error of an attempt to connect ends the search. A refused login ends each search. A mistake of
+    the caller ends only the first search."""
     if isinstance(error, _AT_THE_START):
         return first
     return isinstance(error, JMSSecurityException) and error.error_code not in _PASSING

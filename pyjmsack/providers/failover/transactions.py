@@ -1,4 +1,5 @@
-"""Open transactions whose broker was lost: some continue (S92, S93), some are replayed at the next broker (S107)."""
+"""Treats the open transactions of a lost broker: some continue (S92, S93), some are replayed at the next broker (S107),
+and the others are rolled back."""
 
 from __future__ import annotations
 
@@ -28,25 +29,27 @@ _IDENTIFYING = 10.0
 """Seconds that a commit waits while another thread computes the identity of a large message, if
 ``jms.consumerFailoverRedeliveryWaitPeriod`` is 0."""
 Receipt = tuple[int, bytes]
-"""The id of a consumer, and the key of a message that it acknowledged."""
+"""The id of a consumer, and the key of a message that this consumer acknowledged."""
 
 
 class Replay:
     """Records the work of one open transaction, so that it can be replayed.
 
-    Sends are repeated from their payloads. An acknowledgement is repeated when its message is delivered again to its
-    consumer. The consumer does not hand the message out, because the caller has it already.
+    To replay a send, the payload is sent again. To replay an acknowledgement, the client waits until the message is
+    delivered again to the same consumer, and acknowledges it again. The consumer does not hand the message out, because
+    the caller has it already.
     """
 
     def __init__(self) -> None:
         self.sends: list[PendingSend] = []
         """The sends that the present broker got, in order."""
         self.missing: Counter[Receipt] = Counter()
-        """Messages that were acknowledged at an earlier broker and were not delivered again yet. Each has a count,
+        """The messages that were acknowledged at an earlier broker and were not delivered again yet. Each has a count,
         because a message may be stored twice (S91)."""
         self.impossible = False
         self.waiting: list[Callable[[], None]] | None = None
-        """A commit that waits until all work is repeated, and the requests behind it. ``None`` if no commit waits."""
+        """The commit that waits until all work is repeated, followed by the requests behind it. ``None`` if no commit
+        waits."""
         self.timer: Timer | None = None
         self._receipts: Counter[Receipt] = Counter()
         self._unanswered = 0
@@ -54,8 +57,8 @@ class Replay:
     # -- a broker is in use ----------------------------------------------------------------------------------
 
     def acknowledged(self, inbound: Inbound) -> None:
-        """Record a message that the transaction received. A message without an id makes a replay impossible, because it
-        could not be recognised when it is delivered again."""
+        """Record a message that the transaction received. A message without an id makes a replay impossible, because
+        this client could not recognise the message after its next delivery."""
         key = _key(inbound)
         if key is None:
             self.impossible = True
@@ -79,7 +82,7 @@ class Replay:
 
     @property
     def complete(self) -> bool:
-        """True if all work from earlier brokers was repeated at this one."""
+        """True if all work from earlier brokers was repeated at the broker in use."""
         return not self.missing and not self._unanswered
 
     # -- the broker is lost ------------------------------------------------------------------------------------
@@ -98,20 +101,19 @@ class Replay:
         )
 
     def interrupted(self, unanswered: Iterable[PendingSend]) -> None:
-        """Remember that the broker was lost, so that the acknowledgements of the transaction must be repeated. Forget
-        the sends without an answer, because ``requests.py`` repeats those (S91).
-        """
+        """Remember that the broker was lost, and that the acknowledgements of the transaction must therefore be
+        repeated. Forget the sends without an answer, because ``requests.py`` repeats them (S91)."""
         again = {*unanswered}
         self.sends = [send for send in self.sends if send not in again]
         self.missing += self._receipts
         self._receipts.clear()
 
     def again(self, table: dict[Any, Any], answered: Callable[[BaseException | None], None]) -> list[PendingSend]:
-        """Return the sends to repeat. Each one counts as unanswered until the broker answers.
+        """Return the sends to repeat. Each send counts as unanswered until the broker answers it.
 
         Args:
             table: holds the sends until they are answered.
-            answered: called with each outcome.
+            answered: called with the error of each answer, or with ``None`` if the broker accepted the send.
         """
 
         def done(error: BaseException | None) -> None:
@@ -123,7 +125,7 @@ class Replay:
         return [PendingSend(Again(send, done), table, send.session_id) for send in sends]
 
     def stop_waiting(self) -> list[Callable[[], None]]:
-        """Return the commit that waits and the requests behind it, in order, and let them wait no longer."""
+        """Return the commit that waits and the requests behind it, in order, and stop their wait."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -137,7 +139,7 @@ def _key(inbound: Inbound) -> bytes | None:
 
 
 class Again(Outbound):
-    """The second copy of a send whose caller already got the answer of a lost broker."""
+    """The second copy of a send that a lost broker had already confirmed to the caller."""
 
     __slots__ = ("_done",)
 
@@ -176,9 +178,9 @@ class Transactions:
     # -- loss and restoration -----------------------------------------------------------------------------------
 
     def interrupted(self, unanswered: Sequence[PendingSend]) -> None:
-        """Decide which transactions continue after the loss of the broker: those without work at this broker (S100),
-        those whose only work is a send without an answer (S92, S93), and those that will be replayed (S107). The others
-        can only be rolled back."""
+        """Decide which transactions continue after the loss of the broker. A transaction continues if it has no work at
+        this broker (S100), if its only work is a send without an answer (S92, S93), or if it will be replayed (S107).
+        Any other transaction can only be rolled back."""
         self._provider = None
         for number, session in self._resources.sessions.items():
             sends = [send for send in unanswered if send.session_id == number and send.transacted and not send.undone]
@@ -194,7 +196,8 @@ class Transactions:
     def _survives(self, session: SessionRecord, unanswered: Sequence[PendingSend]) -> bool:
         """Return True if an open transaction will be replayed at the next broker, after the present one was lost.
 
-        If a replay was already under way and is not possible any more, the transaction can only be rolled back.
+        If an earlier replay has not ended and the work cannot be replayed again, the transaction can only be rolled
+        back.
         """
         replay = session.replay
         if replay is None or session.in_doubt:
@@ -207,8 +210,8 @@ class Transactions:
         return False
 
     def restored(self, provider: Provider, table: dict[Any, Any], transmit: Callable[[PendingSend], None]) -> None:
-        """Start the replays: repeat the sends that the lost broker had confirmed, and wait for the messages that it had
-        delivered.
+        """Start the replays: repeat the sends that the lost broker had confirmed, and wait for the messages that the
+        lost broker had delivered.
 
         Args:
             provider: the provider of the broker in use.
@@ -230,8 +233,8 @@ class Transactions:
         self.look(session)
 
     def _take_again(self, session: SessionRecord, record: ConsumerRecord, inbound: Inbound) -> bool:
-        """Acknowledge a message that the caller already has from an earlier broker. Return False if this is not such a
-        message."""
+        """Acknowledge a message that the caller already has from an earlier broker. Return False if the caller does not
+        have the message."""
         number, replay, provider = record.info.id, session.replay, self._provider
         if replay is None or not replay.expects(number):
             record.takes = None
@@ -260,13 +263,14 @@ class Transactions:
                 session.replay.acknowledged(inbound)
 
     def sends(self, producer_id: int) -> None:
-        """Remember that the caller sends a message in the open transaction."""
+        """Remember that the caller sends a message, which becomes part of the open transaction."""
         info = self._resources.producers.get(producer_id)
         if info is not None:
             self._next_begins(self._resources.sessions.get(info.session_id))
 
     def _next_begins(self, session: SessionRecord | None) -> None:
-        """If a commit waits, roll its transaction back, because the caller has given up the commit and works on.
+        """If a commit waits for a replay, roll its transaction back, because the caller has given up the commit and
+        works on.
 
         Otherwise the broker would commit the new work with the old transaction, and a later rollback would not undo it.
         The caller already got the error that the old transaction is in doubt.
@@ -281,7 +285,8 @@ class Transactions:
     # -- commits that wait --------------------------------------------------------------------------------------
 
     def wait(self, session: SessionRecord, commit: Callable[[], None]) -> bool:
-        """Return True if the commit has to wait for the replay. ``commit`` is then called at the end of the replay."""
+        """Return True if the commit has to wait for the replay. In this case, ``commit`` is called at the end of the
+        replay."""
         replay = session.replay
         period = self._period or (_IDENTIFYING if self._identifies(session) else 0)
         if replay is None or replay.complete or (replay.missing and not period):
@@ -297,8 +302,8 @@ class Transactions:
         return any(record.identifies for record in consumers if record.info.session_id == session.info.id)
 
     def wait_behind(self, session: SessionRecord | None, begin: Callable[[], None]) -> bool:
-        """Return True if the next transaction begins behind a commit that waits. ``begin`` is called after the
-        commit."""
+        """Return True if the next transaction has to begin after a commit that waits. In this case, ``begin`` is called
+        after the commit."""
         waiting = None if session is None or session.replay is None else session.replay.waiting
         if waiting is None:
             return False
