@@ -1,1 +1,1 @@
-"""The wire protocols. Each protocol has a package, and no provider imports another provider."""
+"""The wire protocols. Each protocol has its own package, and no such package imports another one."""

@@ -1,1 +1,1 @@
-"""STOMP 1.2 and 1.1 to ActiveMQ Artemis and ActiveMQ Classic."""
+"""The client side of STOMP 1.2 and 1.1, for ActiveMQ Artemis and ActiveMQ Classic."""

@@ -1,6 +1,5 @@
-"""Makes dead letters of rejected messages: by a NACK, or by a copy to the dead-letter queue if a NACK would lose the
-message (S118; traps 1 and 8 of broker-facts.md).
-"""
+"""Makes dead letters of rejected messages. A NACK (the STOMP frame for a refusal) does this if the broker keeps the
+message then. Otherwise the client sends a copy to the dead-letter queue (S118; traps 1 and 8 of broker-facts.md)."""
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ _NOT_COPIED = re.compile(
     rb"|transaction|browser|%b|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
     rb"|_AMQ_LARGE_SIZE|AMQ_SCHEDULED_DELAY|scheduledJobId)(?::[^\n]*)?(?![^\n])" % DUPLICATE_ID.encode()
 )
-"""The header lines that a copy does not get, because they belong to one delivery. One search finds all of them, because
-a message may have many lines."""
+"""The header lines that a copy does not get, because they belong to one delivery. One search finds all these lines,
+because a search for each line would be slow in a message with many lines."""
 
 
 class DeadLetters:
@@ -44,9 +43,11 @@ class DeadLetters:
     Args:
         shared: the common state of the connection.
         info: describes the consumer.
-        subscriptions: know for which messages the broker still waits for an ACK.
-        window: the window of the consumer. It may have to grow, because a message that is set aside stays in it.
-        redelivery: gets a message whose copy the broker refused.
+        subscriptions: the subscriptions of the consumer, which know for which messages the broker still waits for an
+            ACK (an acknowledgement).
+        window: the window of the consumer. The window may have to grow, because a message that is set aside stays in
+            the window.
+        redelivery: delivers a message again if the broker refused the copy.
         aside: counts the messages that are set aside, and the copies on their way.
     """
 
@@ -70,8 +71,8 @@ class DeadLetters:
         self._subscriber = _subscriber(info, shared.client_id)
 
     def add(self, inbound: StompInbound, stop: Stop) -> None:
-        """Send a NACK if this broker then makes the message a dead letter. Otherwise send a copy, and the ACK when the
-        copy is confirmed (S118).
+        """Send a NACK if this broker makes a dead letter of a message after a NACK. Otherwise send a copy, and send the
+        ACK of the message when the broker has confirmed the copy (S118).
 
         A message that is already in the dead-letter queue stays there. Classic discards such a message after a NACK,
         and a copy would be delivered to the same consumer at once, again and again.
@@ -104,7 +105,8 @@ class DeadLetters:
         self._engine.ask(b"SEND", copy, partial(self._copied, inbound))
 
     def _set_aside(self, inbound: StompInbound, stop: Stop, why: str) -> None:
-        """Set a message aside until its subscription ends. After that the message goes back to the broker (S166)."""
+        """Set a message aside until its subscription ends, because ``why`` prevents both a NACK and a copy. After the
+        end of the subscription the message goes back to the broker (S166)."""
         log.error("a message of %s stays unacknowledged until its consumer ends: %s", self._info.destination.name, why)
         inbound.forget()
         subscriptions = self._subscriptions
@@ -136,8 +138,8 @@ class DeadLetters:
 
 
 def _subscriber(info: ConsumerInfo, client_id: str) -> str:
-    """Return the name of this subscriber of a topic; empty for a queue. Only a durable subscriber has the same name
-    after a reconnect."""
+    """Return the name of this subscriber of a topic. The name is empty for a queue. Only a durable subscriber has the
+    same name after a reconnect."""
     if not info.destination.is_topic:
         return ""
     return f"{client_id}.{info.subscription.name}" if info.subscription is not None else uuid4().hex
@@ -151,10 +153,10 @@ def _copy(inbound: StompInbound, queue: str, source: Destination, subscriber: st
     make a second copy. Artemis drops the second copy, because its duplicate mark is made from the id of the original.
 
     Args:
-        subscriber: the name of a subscriber of a topic, because each subscriber may reject the message; empty for a
-            queue.
+        subscriber: the name of a subscriber of a topic, because each subscriber may reject the message. The name is
+            empty for a queue.
     """
-    # the queue belongs to the broker, so its name has no prefix of the user
+    # the dead-letter queue belongs to the broker, so its name has no prefix of the user
     dialect = replace(inbound.dialect, queue_prefix="")
     if inbound.expired(time.time_ns() // 1_000_000):
         queue = dialect.expired

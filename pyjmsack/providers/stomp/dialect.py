@@ -22,7 +22,7 @@ from pyjmsack.spi.resources import ConsumerInfo, Subscription
 __all__ = ["StompDialect", "dialect_of", "parse_destination"]
 
 _OWN_ID: Final = re.compile(rb"ID(?::|\\c).+-\d{1,19}-\d{1,19}-\d{1,19}(?:(?::|\\c)-?\d{1,18}){4}")
-"""An id that ActiveMQ Classic made: host, port, time, and numbers."""
+"""An id that ActiveMQ Classic made. It consists of host, port, time and numbers."""
 _ROUTING = {False: "ANYCAST", True: "MULTICAST"}
 
 
@@ -33,40 +33,44 @@ class StompDialect:
     broker: str
     """The key of the broker in ``pyjmsack.spi.features.BROKERS``."""
     queue: str = "/queue/"
-    """The prefix of the name of a queue. It is empty if names have no prefix and a header names the kind."""
+    """The prefix of the name of a queue. The prefix is empty if a header names the kind of the destination instead."""
     topic: str = "/topic/"
     reply_queue: str = "/queue/"
-    """The prefix of the name of a queue in ``reply-to``. There it is never empty, because no header names the kind."""
+    """The prefix of the name of a queue in the header ``reply-to``. This prefix is never empty, because no header names
+    the kind of the reply destination."""
     reply_topic: str = "/topic/"
     routed: bool = False
     """True if ``destination-type`` and ``subscription-type`` name the kind of a destination. Without these headers,
     Artemis takes a name for a topic, confirms the messages that are sent to it, and drops them."""
     window_in_bytes: bool = False
     window: tuple[str, ...] = ("activemq.prefetchSize", "prefetch-count")
-    """The headers that set the window, which is the limit of unacknowledged messages or bytes."""
+    """The headers that set the window, which limits the unacknowledged messages or their bytes."""
     durable: str = "activemq.subscriptionName"
-    """The header that names a durable subscription."""
+    """The name of the header that contains the name of a durable subscription."""
     no_local: str = "activemq.noLocal"
     transacted_acks: bool = False
-    """Whether an ACK with a ``transaction`` waits for the COMMIT. Artemis applies such an ACK at once."""
+    """Whether an ACK (acknowledgement) with a header ``transaction`` takes effect at the COMMIT. Artemis applies such
+    an ACK at once."""
     auto_acks: bool = False
-    """Whether ``ack:auto`` acknowledges only messages that the broker sent. On Artemis ``ack:auto`` covers all earlier
-    messages, also those that the broker could not convert and so never sent."""
+    """Whether ``ack:auto`` acknowledges only messages that the broker sent. On Artemis ``ack:auto`` also acknowledges
+    earlier messages that the broker never sent, because it could not convert them."""
     nacks: bool = False
-    """Whether NACK makes a persistent message a dead letter. On Artemis NACK loses the message."""
+    """Whether a NACK (the frame that refuses a message) makes a dead letter of a persistent message. On Artemis NACK
+    loses the message."""
     own_ids: bool = False
     """Whether an ACK must name a message by an id that the broker itself made. Classic writes the id that an AMQP
     client chose into the frame, and ends the connection of a client that sends an ACK with such an id."""
     errors_end: bool = True
     """Whether an ERROR frame is always the last frame of its connection."""
     receipts_cover: bool = False
-    """Whether the RECEIPT of a SEND confirms the earlier SENDs of the connection too. Artemis answers when everything
-    that its session has begun to store is on the disk, and a refused SEND ends the connection."""
+    """Whether the RECEIPT of a SEND confirms the earlier SENDs of the connection too. On Artemis this is true, because
+    Artemis sends the RECEIPT when everything that its session has begun to store is on the disk, and because a refused
+    SEND ends the connection."""
     hides_jmsx: bool = False
     """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
     pending_limit: bool = False
-    """Whether a subscriber may limit the messages that wait for it. The broker drops the oldest messages over the
-    limit."""
+    """Whether a subscriber may limit the number of messages that wait for it. If more messages wait, the broker drops
+    the oldest ones."""
     typed_text: bool = False
     """Whether the header ``amq-msg-type:text`` says that a body with ``content-length`` is text."""
     limits: Limits | None = None
@@ -75,14 +79,14 @@ class StompDialect:
     """Whether a delayed message carries the length of its delay in ``AMQ_SCHEDULED_DELAY``. Other brokers read the end
     of the delay from ``AMQ_SCHEDULED_TIME``."""
     longest_head: int | None = None
-    """The most bytes of header lines that the broker can store. For each line, four bytes are added to its length.
-    Artemis keeps the lines as UTF-16 in one record of its journal, which has 490 KiB by default, and ends the
+    """The largest number of bytes of header lines that the broker can store. For each line, four bytes are added to its
+    length. Artemis keeps the lines as UTF-16 in one record of its journal, which has 490 KiB by default, and ends the
     connection if the lines are longer."""
     dead_letters: str = "DLQ"
     expired: str = "DLQ"
     queue_prefix: str = ""
     """The prefix that the user sets for the names of queues (``jms.queuePrefix``). Names that the broker made do not
-    get it."""
+    get this prefix."""
     topic_prefix: str = ""
 
     def acknowledges(self, head: bytes) -> bool:
@@ -101,7 +105,7 @@ class StompDialect:
         return (self.topic_prefix if destination.is_topic else self.queue_prefix) + destination.name
 
     def send_lines(self, destination: Destination) -> str:
-        """Return the header lines that name a destination in SEND."""
+        """Return the header lines that name a destination in a SEND frame."""
         line = f"destination:{escape(self.name(destination))}\n"
         return f"{line}destination-type:{_ROUTING[destination.is_topic]}\n" if self.routed else line
 
@@ -118,14 +122,14 @@ class StompDialect:
         return max(1, info.prefetch) * (info.expected_message_size if self.window_in_bytes else 1)
 
     def subscribe_lines(self, info: ConsumerInfo) -> str:
-        """Return the header lines of SUBSCRIBE, except ``id`` and ``receipt``."""
+        """Return the header lines of a SUBSCRIBE frame, except ``id`` and ``receipt``."""
         destination = info.destination
         name = self.name(destination)
         ack = "auto" if info.presettled and self.auto_acks else "client-individual"
         lines = [f"destination:{escape(name)}", f"ack:{ack}"]
         if self.routed:
             lines.append(f"subscription-type:{_ROUTING[destination.is_topic]}")
-        # Artemis reads 0 as one message at a time, any positive number as bytes
+        # Artemis reads 0 as one message at a time, and any positive number as bytes
         size = 0 if self.window_in_bytes and info.prefetch <= 1 else self.window_size(info)
         lines += [f"{header}:{size}" for header in self.window]
         lines += self._options(info)
@@ -218,12 +222,12 @@ _TEMPORARY: dict[str, type[Destination]] = {
     "/temp-topic/": TemporaryTopic,
     "/remote-temp-topic/": TemporaryTopic,
 }
-"""The prefixes of ActiveMQ Classic's names of temporary destinations. These names are used as they are."""
+"""The prefixes of ActiveMQ Classic's names of temporary destinations. A name with such a prefix is used as it is."""
 _JAVA_TEMPORARY: dict[str, tuple[type[Destination], str]] = {
     "temp-queue://": (TemporaryQueue, "/remote-temp-queue/"),
     "temp-topic://": (TemporaryTopic, "/remote-temp-topic/"),
 }
-"""The prefixes that clients of the other protocols write."""
+"""The prefixes of names of destinations that clients of the other protocols write into a message."""
 
 
 def parse_destination(text: str, dialect: StompDialect, kind: type[Destination]) -> Destination:
@@ -231,7 +235,7 @@ def parse_destination(text: str, dialect: StompDialect, kind: type[Destination])
 
     Args:
         text: the header's value, not empty.
-        kind: the kind of a name without a prefix.
+        kind: the kind of the destination if the name has no prefix.
     """
     for prefix, prefixed in _PREFIXES.items():
         if text.startswith(prefix) and text[len(prefix) :].strip():

@@ -1,4 +1,4 @@
-"""Finds out whether the broker has more messages for a consumer, although STOMP has no drain. For a browser, this
+"""Finds out whether the broker has more messages for a consumer. STOMP has no request for this. For a browser, this
 module waits until the broker reports the end."""
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from pyjmsack.spi.resources import ConsumerInfo
 __all__ = ["Drain"]
 
 _QUIET = 0.05
-"""Seconds that a drain waits for messages before it sends its request. The wait is needed because a broker delivers
-messages independently of its answers: Artemis mostly took 0.1 ms for a message, and up to 30 ms on a busy machine."""
+"""Seconds for which a drain waits for messages before it sends its request. A drain has to wait, because a broker
+delivers messages independently of its answers. Artemis usually took 0.1 ms for a message, and up to 30 ms on a busy
+machine."""
 
 
 class Drain:
     """The drain of one consumer.
 
-    The drain first gives the broker time to deliver. Then it sends a request, and ends with the broker's answer. The
-    messages that the broker wrote before its answer have arrived by then. The drain does not find messages that the
-    broker delivers later, because a broker delivers messages independently of its answers.
+    The drain first gives the broker time to deliver. Then the drain sends a request, and ends when the broker answers.
+    At that time, all messages that the broker wrote before its answer have arrived. The drain may miss messages that
+    the broker delivers later, because a broker delivers messages independently of its answers.
 
     Args:
         shared: the common state of the connection.
         info: describes the consumer.
-        subscriptions: know how many messages have arrived.
+        subscriptions: the subscriptions of the consumer, which count the messages that have arrived.
     """
 
     def __init__(self, shared: Shared, info: ConsumerInfo, subscriptions: Subscriptions) -> None:
@@ -36,12 +37,12 @@ class Drain:
         self._info = info
         self._subscriptions = subscriptions
         self.waiting: list[Completion[None]] = []
-        """The completions that wait for the end of the drain; empty if no drain is under way."""
+        """The completions that wait for the end of the drain. The list is empty if no drain is under way."""
         self.browsed = False
         """True if the broker has said that the browser got everything."""
         self._timer: Timer | None = None
         self._late = False
-        """True if the request of a drain was not answered at once."""
+        """True if the broker did not answer the request of the drain at once."""
         self._limit_timer: Timer | None = None
 
     def start(self, done: Completion[None]) -> None:
@@ -54,8 +55,8 @@ class Drain:
                 self._give_time(last=False)
 
     def _limit(self) -> None:
-        """Start the timer that ends a drain. It is needed because a broker that finds no message for the selector of a
-        browser never reports the end."""
+        """Start the timer that ends a drain without an answer. The timer is needed, because a broker that finds no
+        message for the selector of a browser never reports the end."""
         timeout = self._shared.drain_timeout
         if timeout is not None:
             overdue = partial(self._overdue, self._subscriptions.arrived, timeout)
@@ -86,7 +87,7 @@ class Drain:
     def _fence_answered(self, drained: list[Completion[None]], last: bool, error: BaseException | None) -> None:
         """End the drain. If the answer took long, give the broker time to deliver once more, because it may have been
         too busy to deliver before."""
-        if drained is not self.waiting:  # a message ended that drain, and another drain may be under way
+        if drained is not self.waiting:  # a message has ended the old drain, and a new drain may be under way
             return
         if self._late and not last and error is None:
             self._give_time(last=True)

@@ -1,4 +1,5 @@
-"""Makes the SEND frame of a JMS message, without the headers that the connection adds (receipt, transaction).
+"""Makes the SEND frame of a JMS message, without the headers ``receipt`` and ``transaction``, which the connection
+adds.
 
 Brokers take a body with the header ``content-length`` for bytes, and a body without this header for text (S167). Parts
 of a message for which STOMP has no header go into headers of our own, which ``pyjmsack.spi.stomp_names`` lists.
@@ -33,8 +34,8 @@ def encode(
     limits: Limits | None = None,
     marks_repetitions: bool = False,
 ) -> Payload:
-    """Return a SEND frame without its first line: header lines, an empty line, the body, NUL. The body may be read
-    later.
+    """Return a SEND frame without its first line. The result contains the header lines, an empty line, the body and a
+    NUL. A large body is read later, when the frame is sent.
 
     This function resets a bytes or stream message, because sending does so (S171).
 
@@ -44,7 +45,7 @@ def encode(
         dialect: the dialect of the broker.
         escape: returns a text with the escapes of the STOMP version that the connection speaks.
         limits: the limits of the broker for one frame.
-        marks_repetitions: add the duplicate mark, unless the message has one (S106).
+        marks_repetitions: whether to add the duplicate mark if the message has none (S106).
 
     Raises:
         MessageFormatException: STOMP or this broker cannot carry a text or property of the message. The error names the
@@ -83,7 +84,7 @@ def _headers(message: Message, dialect: StompDialect, escape: Callable[[str], st
         text += f"reply-to:{escape(dialect.reply_to(message._reply_to))}\n"
     if message._delivery_time:
         text += f"AMQ_SCHEDULED_TIME:{message._delivery_time}\n"
-        if dialect.delays:  # this broker reads only the delay, and receivers read the time
+        if dialect.delays:  # this broker reads only the delay, but receivers read the time
             text += f"AMQ_SCHEDULED_DELAY:{max(1, message._delivery_time - _now(message))}\n"
     return text + _jmsx(message, dialect, escape)
 
@@ -153,7 +154,8 @@ def _body(message: Message, dialect: StompDialect) -> tuple[bytes | BodySource, 
 
 
 def _bytes_lines(length: int, dialect: StompDialect) -> str:
-    """Return the header lines of a body of bytes. Artemis delivers an empty one as a text without another line."""
+    """Return the header lines of a body of bytes. An empty body gets a line more, because Artemis would otherwise
+    deliver it as a text."""
     return f"content-length:{length}\n" + (f"{BODY}:bytes\n" if dialect.routed and not length else "")
 
 
@@ -166,6 +168,6 @@ def _text(text: str | None, dialect: StompDialect) -> tuple[bytes, str]:
         raise MessageFormatException(f"the body is not Unicode at character {error.start}: {error.reason}") from error
     if data.find(b"\0") < 0:  # ``in`` takes twice as long for bytes
         return data, ""
-    # a NUL needs a length, which makes the text bytes for all receivers except this library
+    # a text with a NUL needs a length, but with a length every receiver except this library takes the text for bytes
     mark = "amq-msg-type:text" if dialect.typed_text else f"{BODY}:text"
     return data, f"content-length:{len(data)}\n{mark}\n"

@@ -1,5 +1,5 @@
-"""A STOMP connection without a socket and without a clock. It turns bytes into frames for the provider and frames into
-bytes, and handles RECEIPT frames and heart-beats."""
+"""A STOMP connection without a socket and without a clock. The engine turns bytes into frames for the provider and
+frames into bytes. It handles the heart-beats, and the RECEIPT frames with which the broker confirms requests."""
 
 from __future__ import annotations
 
@@ -23,28 +23,31 @@ __all__ = ["Answer", "EngineListener", "StompEngine"]
 log = logging.getLogger("pyjmsack.stomp")
 
 Answer = Callable[[BaseException | None], None]
-"""A function that is called once: with ``None`` when the RECEIPT has come, or with the error."""
+"""A function that is called once. Its argument is ``None`` when the RECEIPT has come, or the error if no RECEIPT will
+come."""
 
 _EARLY = 0.4
-"""The part of the heart-beat interval after which we check whether anything was sent, so that no beat is late."""
+"""After this part of the heart-beat interval the engine checks whether anything was sent, because no heart-beat may be
+late."""
 _PATIENCE = 2.5
 """The connection counts as lost after this number of heart-beat intervals of the broker without a byte."""
 _PROBE = 1.0
-"""A body that is still incomplete after this number of seconds may have a wrong content-length. Then a request to the
-broker tells whether the body has ended."""
+"""A body that is still incomplete after this number of seconds may have a wrong content-length. The engine then sends a
+request, whose answer shows whether the body has ended."""
 _GROUP = 64
-"""The most requests that share one RECEIPT."""
+"""The largest number of requests that share one RECEIPT."""
 _GROUP_BYTES = 1 << 16
-"""The bytes after which a group of requests gets its RECEIPT, even if it has fewer requests."""
+"""The number of bytes after which a group of requests gets its RECEIPT, even if the group has fewer than ``_GROUP``
+requests."""
 _MILLISECONDS = re.compile(r"[0-9]{1,10}")
 _SECRET = re.compile(rb"(\npasscode:)[^\n]*")
 
 
 class EngineListener(Protocol):
-    """The events of the engine for the provider."""
+    """The provider implements this protocol, because the engine calls these methods at its events."""
 
     def on_stream(self) -> None:
-        """Write CONNECT, because the stream is open."""
+        """Write the CONNECT frame, because the stream is open."""
         ...
 
     def on_connected(self, headers: dict[str, str]) -> None:
@@ -52,12 +55,12 @@ class EngineListener(Protocol):
         ...
 
     def on_message(self, name: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
-        """Handle a MESSAGE frame for the subscription of this name; ``refusal`` is set if the frame is over the
-        limits."""
+        """Handle a MESSAGE frame for the subscription of this name. ``refusal`` says why the message cannot be read, or
+        is ``None``."""
         ...
 
     def on_failure(self, error: JMSException) -> None:
-        """Handle the end of the connection. Called once, as the last event."""
+        """Handle the end of the connection. The engine calls this method once, as its last event."""
         ...
 
     def on_burst_end(self) -> None:
@@ -68,7 +71,7 @@ class EngineListener(Protocol):
 class StompEngine:
     """One STOMP connection.
 
-    The broker answers a request by RECEIPT, or refuses it by ERROR. ``errors_end`` tells whether an ERROR that names a
+    The broker answers a request by RECEIPT, or refuses it by ERROR. ``errors_end`` says whether an ERROR that names a
     request also ends the connection, as on Artemis. An ERROR that names no request always ends the connection.
     """
 
@@ -88,9 +91,10 @@ class StompEngine:
         self._uploads = Uploads(_no_reading if read is None else read, self._on_piece)
         self._receipts: dict[bytes, Answer] = {}
         self._unnamed: dict[bytes, None] = {}
-        """Receipt ids of requests for which Artemis leaves the ``receipt-id`` out of its ERROR."""
+        """The receipt ids of the requests that Artemis may refuse by an ERROR without a ``receipt-id``."""
         self._leaving: list[Answer] = []
-        """Callbacks of frames without a receipt. They are called when the bytes of their frames went to the socket."""
+        """Callbacks of frames without a receipt. Each one is called when the bytes of its frame were written to the
+        socket."""
         self._group = _Together([])
         """Callbacks that wait for the receipt of the last frame of a burst."""
         self._number = 0
@@ -99,8 +103,8 @@ class StompEngine:
         self._sent = self._received = False
         self._heard_at: float | None = None
         self._awaited = (0, 0.0)
-        """The number of the body that is incomplete (``FrameParser.begun``), and the time when the wait for it
-        began."""
+        """The number of the body that is incomplete (``FrameParser.begun``), and the time when the engine began to wait
+        for the rest of this body."""
         self.errors_end = True
         self.failed: JMSException | None = None
         self.stream: Stream | None = None
@@ -142,7 +146,7 @@ class StompEngine:
         self.flush()
 
     def data_to_send(self) -> bytes:
-        """Return the bytes of all frames that wait to be sent, or ``b""`` if there are none."""
+        """Return the bytes of all frames that wait to be sent. Return ``b""`` if no frame waits."""
         uploads = self._uploads
         if uploads.current is not None:
             return self._next_piece(uploads.current)
@@ -158,7 +162,7 @@ class StompEngine:
                 uploads.begin(uploads.waiting[0])
                 return self.data_to_send()
             output, self._output = output[:end], output[end:]
-        pieces = cast(list[bytes], output)  # the uploads were taken out of the list above
+        pieces = cast(list[bytes], output)  # above, the uploads were taken out of the list
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         output.clear()
         self._sent = True
@@ -176,7 +180,7 @@ class StompEngine:
             done(None)
 
     def _next_piece(self, upload: Upload) -> bytes:
-        """Return the bytes of a frame that is sent in pieces, as far as they are ready."""
+        """Return the bytes that are ready of a frame that is sent in pieces."""
         data = self._uploads.take(upload)
         if data:
             self._sent = True
@@ -192,9 +196,9 @@ class StompEngine:
         return data
 
     def _on_piece(self, upload: Upload) -> None:
-        """Handle the next piece of a body, or the error of reading it. After an error the frame cannot be completed. So
-        this method ends the connection, and the broker drops the frame. Before that, the send gets the error, because
-        otherwise failover would send the message again and again."""
+        """Handle the next piece of a body, or the error of reading it. After an error the frame cannot be completed.
+        Therefore this method ends the connection, and the broker drops the frame. The send gets the error before the
+        connection ends, because otherwise failover would send the message again and again."""
         error = upload.failed
         if error is not None:
             if upload.receipt is not None:
@@ -204,7 +208,7 @@ class StompEngine:
             if upload.begun:
                 self.fail(_lost(error, "this client ended the connection in the middle of a frame"))
                 return
-            if not self._output:  # all earlier frames have left, and no write follows that would call their callbacks
+            if not self._output:  # all earlier frames have left, and without a write nobody calls their callbacks
                 self._have_left()
         self.flush()
 
@@ -213,7 +217,8 @@ class StompEngine:
         self.fail(loss(error))
 
     def tick(self, now: float) -> float | None:
-        """Send a heart-beat if nothing else was sent lately, and give up a broker that is silent (STOMP 1.2)."""
+        """Send a heart-beat if nothing else was sent lately. End the connection if the broker was silent for too long
+        (STOMP 1.2)."""
         if not self._connected or self.failed is not None:
             return None
         if self._received or self._heard_at is None:
@@ -232,10 +237,13 @@ class StompEngine:
         return now + min(waits) if waits else None
 
     def _doubt(self, now: float) -> None:
-        """Send a request if the end of a body does not come, because the content-length of the frame may be too high.
-        ActiveMQ Classic copies a property ``content-length`` of a producer into the frame of a text. The parser would
-        then take the next frames for a part of the body. The answer to the request contains a random name, the proof.
-        If the parser finds the proof inside the body, the body has ended before the proof."""
+        """Ask the broker whether the pending body has ended, if the rest of the body does not come.
+
+        The content-length of the frame may be too high, because ActiveMQ Classic copies a property ``content-length``
+        of a producer into the frame of a text. The parser would then take the next frames for a part of the body. The
+        answer to the request contains a random name, the proof. If the parser finds the proof inside the body, the body
+        has ended before the proof.
+        """
         parser = self._parser
         number, since = self._awaited
         if parser.begun != number:
@@ -250,16 +258,16 @@ class StompEngine:
     # -- for the provider ---------------------------------------------------------------------------------------
 
     def write(self, *pieces: bytes) -> None:
-        """Write a frame without a receipt."""
+        """Write a frame that asks for no RECEIPT."""
         self._output += pieces
 
     def ask(self, command: bytes, rest: Payload, answered: Answer, *, unnamed: bool = False) -> None:
-        """Write a frame with a receipt.
+        """Write a frame that asks for a RECEIPT, the confirmation of the broker.
 
         Args:
             command: the first line, and possibly header lines, without the last line feed.
             rest: the other header lines, each with its line feed; an empty line; the body; NUL.
-            answered: called with the outcome, or with the error that ended the connection.
+            answered: called with ``None`` when the RECEIPT has come, or with the error.
             unnamed: True if an ERROR without ``receipt-id`` may answer this request. Only brokers that end the
                 connection with each ERROR send such an answer.
         """
@@ -282,9 +290,9 @@ class StompEngine:
         self._uploads.waiting.append(upload)
 
     def ask_together(self, command: bytes, rest: bytes, answered: Answer) -> None:
-        """Write a frame that shares the receipt of a later frame. The last frame of a burst asks for the receipt.
+        """Write a frame that shares its RECEIPT with a later frame. The last frame of a burst asks for the RECEIPT.
 
-        An ERROR that names the receipt is meant for that last frame. The outcome of the other frames is then unknown.
+        An ERROR that names this RECEIPT refuses the last frame. The outcome of the other frames is then unknown.
         """
         if self.failed is not None:
             answered(self.failed)
@@ -305,7 +313,8 @@ class StompEngine:
         self._output[group.end + 1] = b"\nreceipt:%s\n" % receipt
 
     def write_and_forget(self, command: bytes, rest: Payload, left: Answer) -> None:
-        """Write a frame that gets no RECEIPT. ``left`` is called when the bytes of the frame went to the socket."""
+        """Write a frame that gets no RECEIPT. ``left`` is called when the bytes of the frame were written to the
+        socket."""
         if self.failed is not None:
             left(self.failed)
             return
@@ -331,7 +340,7 @@ class StompEngine:
         self._fail_requests(error)
 
     def abort(self, error: BaseException) -> None:
-        """End the connection, and tell neither the broker nor the listener."""
+        """End the connection without a call to the listener and without a frame to the broker."""
         if self.failed is None:
             self.failed = error if isinstance(error, JMSException) else ConnectionLostException(str(error))
         if self.stream is not None:
@@ -359,14 +368,14 @@ class StompEngine:
 
     def _on_error(self, head: bytes, body: bytes) -> None:
         receipt = raw_header(head, b"\nreceipt-id:")
-        unnamed = receipt not in self._receipts and self.errors_end  # other brokers name the refused request
+        unnamed = receipt not in self._receipts and self.errors_end  # if errors_end is false, brokers name it
         if unnamed and self._unnamed and not self._shares_receipts():
             receipt = next(iter(self._unnamed))
         answered = self._receipts.pop(receipt, None) if receipt is not None else None
         if receipt is not None and isinstance(answered, _Together):
-            # the last request was refused, and the outcome of the others is unknown
+            # the broker refused the last request, and the outcome of the others is unknown
             *others, answered = answered.answers
-            self._receipts[receipt] = _Together(others)  # the end of the connection answers them
+            self._receipts[receipt] = _Together(others)  # the end of the connection will answer them
         if receipt is not None:
             self._unnamed.pop(receipt, None)
         error = error_of(
@@ -380,7 +389,7 @@ class StompEngine:
             self.fail(_lost(error))
 
     def _shares_receipts(self) -> bool:
-        """Return True if an ERROR without a receipt id may be about a frame that asked for no RECEIPT."""
+        """Return True if the broker may send an ERROR without a receipt id about a frame that asked for no RECEIPT."""
         return any(isinstance(answered, _Together) for answered in self._receipts.values())
 
     def _on_connected(self, head: bytes) -> None:
@@ -403,7 +412,7 @@ class StompEngine:
 
 
 def _ignored(error: BaseException | None) -> None:
-    """Do nothing, because no caller waits for this answer. Its arrival was enough."""
+    """Do nothing, because no caller waits for this answer. The arrival of the answer was enough."""
 
 
 class _Together:
@@ -423,7 +432,7 @@ class _Together:
 
 
 def _heart_beat(text: str) -> tuple[float, float]:
-    """Return the seconds in a heart-beat header; 0 means none."""
+    """Return the two numbers of a heart-beat header in seconds. The number 0 means that there are no heart-beats."""
     offered, comma, wanted = text.partition(",")
     if not comma or not _MILLISECONDS.fullmatch(offered.strip()) or not _MILLISECONDS.fullmatch(wanted.strip()):
         raise ConnectionLostException(f"the broker sent heart-beat {text[:40]!r}; expected two numbers of milliseconds")
@@ -431,7 +440,7 @@ def _heart_beat(text: str) -> tuple[float, float]:
 
 
 def _no_reading(source: BodySource) -> Reading:
-    raise AssertionError("a body from a source needs a reader, and this engine was made without one")
+    raise AssertionError("the body of a frame must be read from a source, but this engine was made without a reader")
 
 
 def _lost(cause: JMSException, what: str = "the broker ended the connection") -> ConnectionLostException:

@@ -1,4 +1,5 @@
-"""Turns ERROR frames into JMS exceptions (S129). STOMP has no error codes, so the words of the broker decide."""
+"""Turns ERROR frames, by which a broker reports an error, into JMS exceptions (S129). STOMP has no error codes, so the
+words of the broker decide which exception is raised."""
 
 from __future__ import annotations
 

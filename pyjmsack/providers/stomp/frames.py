@@ -1,14 +1,15 @@
 """Cuts STOMP 1.1 and 1.2 frames out of bytes that arrive in pieces of any size, and escapes header lines.
 
-This module decodes only the parts that routing needs: a frame is its command, its header lines as they came, and its
-body. It looks at every byte a bounded number of times, and :class:`Limits` bounds the memory that a broker can use.
+This module does not decode header lines and bodies. It returns each frame as its command, its header lines as they
+came, and its body. It reads every byte only a few times, and :class:`Limits` bounds the memory that a broker can use.
 
-The sender of a message cannot end the connection: the parser reports a MESSAGE over the limits as refused, and goes on
-with the next frame (S166). A mistake of the broker ends the connection: a line that is not a command, or another frame
-over the limits.
+A message must not end the connection of its receiver. Therefore the parser reports a MESSAGE over the limits as
+refused, and goes on with the next frame (S166). A mistake of the broker ends the connection. Such mistakes are a line
+that is not a command, and a frame over the limits that is no MESSAGE.
 
-We do not use stomp.py for this, because its parser takes 56 microseconds for a frame against 2 here, and copies a
-growing buffer for every piece. The tests compare this parser with the parser of stomp.py.
+This module does not use the parser of stomp.py, because that parser takes 56 microseconds for a frame, and this one
+takes 2. The parser of stomp.py also copies a growing buffer for every piece. The tests compare this parser with the
+parser of stomp.py.
 """
 
 from __future__ import annotations
@@ -32,27 +33,29 @@ __all__ = [
 
 
 class Refusal(NamedTuple):
-    """Why a MESSAGE frame is refused although the stream is sound (S166)."""
+    """The reason why a MESSAGE frame is refused, although the bytes after the frame can be read (S166)."""
 
     reason: str
     whole: bool
-    """True if the whole frame is kept. Otherwise only the header lines of :func:`lines_that_name` are kept, and no
+    """True if the whole frame is kept. If false, only the header lines of :func:`lines_that_name` are kept, and no
     body."""
     size: int
     """The number of bytes of the frame."""
 
 
 Frame = tuple[bytes, bytes, bytes, Refusal | None]
-"""The command, the header lines with a line feed before each, the body, and the reason if the frame is refused."""
+"""The command, the header lines with a line feed before each, the body, and the reason why the frame is refused. The
+reason is ``None`` for a good frame."""
 
 _MESSAGE = b"MESSAGE"
 _COMMANDS = frozenset((_MESSAGE, b"RECEIPT", b"ERROR", b"CONNECTED"))
 _LONGEST_COMMAND = 16
 _HEAD_END = re.compile(rb"\n\r?\n")
 _NEAR = 2048
-"""Most header lines end within this number of bytes of a frame. For longer ones a slower search is used."""
+"""Most header lines end within this number of bytes from the start of a frame. If they do not, a slower search is
+used."""
 _LONGEST_NAME = 65536
-"""The most bytes of a header line that is kept from a message whose body is dropped."""
+"""A header line of a message without a body is kept only if it has at most this number of bytes."""
 _NAMING = re.compile(
     rb"\n(subscription|message-id|ack|content-length|redelivered|persistent|priority|expires|timestamp|browser"
     rb"|NATIVE_MESSAGE_ID|JMS_AMQP_NATIVE):[^\n]*"
@@ -60,14 +63,14 @@ _NAMING = re.compile(
 
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _ESCAPED = re.compile(rb"[^\\]*(?:\\[\\cnr][^\\]*)*")
-"""Header lines in which each backslash begins an escape."""
+"""A pattern for header lines in which each backslash begins a legal escape."""
 _UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
 _DIGITS = 12
-"""The most digits of a content-length."""
+"""The largest number of digits of a content-length."""
 
 
 class Limits(NamedTuple):
-    """Limits of the memory that a broker can use, in bytes except ``headers``."""
+    """The limits of one frame. Each limit is a number of bytes, except ``headers``, which is a number of lines."""
 
     body: int = 104857600
     headers: int = 1000
@@ -80,48 +83,48 @@ class Limits(NamedTuple):
 
     @property
     def kept(self) -> int:
-        """The most bytes of header lines that are kept if a message is refused because of its header lines. They are
-        kept so that the message can be copied."""
+        """The largest number of bytes of header lines that are kept if a message is refused because of its header
+        lines. The lines are kept, because the message may have to be copied."""
         return max(self.head, self.body)
 
 
 class FrameParser:
     """Cuts frames out of bytes.
 
-    A frame that is not complete waits in ``_pending``. The parser looks at it again only when it can be complete. It
-    skips a frame that is too large to be kept, as the frame arrives (``_skipping``).
+    An incomplete frame waits in ``_pending``. The parser reads it again only when it may be complete. If a frame is too
+    large to be kept, the parser drops the bytes of the frame when they arrive (``_skipping``).
     """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._pending = bytearray()
         self._wanted = 0
-        """The size that the pending frame will have when it is complete; 0 means that the size is not known."""
+        """The size that the pending frame will have when it is complete. 0 means that the size is not known."""
         self._body = 0
-        """The position where the pending frame's body starts; 0 means that the header lines are not complete."""
+        """The position where the pending frame's body starts. 0 means that the header lines are not complete."""
         self._searched = 0
-        """The position up to which the end of the frame was searched."""
+        """The position up to which the parser has searched for the end of the frame."""
         self._skipping: Skipping | None = None
         self._disproved = False
-        """True if the pending frame is shorter than its content-length says."""
+        """True if the proof has shown that the pending frame is shorter than its content-length says."""
         self.begun = 0
-        """The number of bodies that did not arrive at once. While :attr:`waits` is true, the number identifies the
-        incomplete body."""
+        """The number of bodies so far that arrived in more than one piece. While :attr:`waits` is true, this number
+        also identifies the incomplete body."""
         self.proof: bytes | None = None
-        """Random bytes that this client sent to the broker, and to nobody else, after the pending frame began. If they
-        appear inside the body of this frame, its content-length is wrong."""
+        """Random bytes that this client sent to the broker, and to nobody else, after the pending frame began. If these
+        bytes appear inside the body of this frame, the content-length of the frame is wrong."""
         self.broken: ConnectionLostException | None = None
-        """The error that ends the stream, because the bytes behind the returned frames are not STOMP. ``None`` if there
-        is none."""
+        """The error that ends the stream, because the bytes behind the returned frames are not STOMP. ``None`` while
+        the stream is good."""
 
     @property
     def waits(self) -> bool:
-        """True if a content-length says that the body of the pending frame is incomplete."""
+        """True if the body of the pending frame is incomplete, as its content-length says."""
         return bool(self._wanted) or (self._skipping is not None and self._skipping.measured)
 
     def feed(self, data: bytes) -> list[Frame]:
-        """Return the frames that these bytes complete. If the stream is ``broken`` at some place, return the frames
-        before this place."""
+        """Return the frames that these bytes complete. If some of the bytes are not STOMP, set ``broken`` and return
+        the frames before these bytes."""
         frames: list[Frame] = []
         if self.broken is None:
             try:
@@ -158,7 +161,8 @@ class FrameParser:
         return end
 
     def _may_be_complete(self) -> bool:
-        """Return True if the pending frame is worth another look, because it is complete or too large to wait for."""
+        """Return True if the parser should read the pending frame again, because it may be complete or is too large to
+        be kept."""
         pending, limits = self._pending, self._limits
         if self._wanted:
             self._disproved = self._proves_end(pending)
@@ -174,9 +178,8 @@ class FrameParser:
         return found or len(pending) > limits.kept + _LONGEST_COMMAND
 
     def _proves_end(self, pending: bytearray) -> bool:
-        """Return True if the body contains the proof. The broker sends the proof after the end of the body, so a body
-        that seems to contain it has already ended.
-        """
+        """Return True if the body contains the proof. The broker sends the proof only after the end of the body. If the
+        proof is inside the body, the content-length is too high, and the body has ended before the proof."""
         if self.proof is None:
             return False
         start = max(self._body, self._searched - len(self.proof))
@@ -258,8 +261,8 @@ class FrameParser:
         return f"header lines of more than {self._limits.kept} bytes (stomp.maxHeaderLength, stomp.maxFrameSize)"
 
     def _check_open_head(self, data: bytes | bytearray, position: int) -> None:
-        """Raise an error if an incomplete frame does not begin with a command. Raise one also if the header lines of
-        the frame are over the limits, unless the frame is a MESSAGE."""
+        """Raise an error if an incomplete frame does not begin with a command. Raise an error also if the header lines
+        of the frame are over the limits, unless the frame is a MESSAGE."""
         end = data.find(b"\n", position, position + _LONGEST_COMMAND)
         if end < 0:
             if len(data) - position >= _LONGEST_COMMAND:
@@ -268,7 +271,8 @@ class FrameParser:
             raise _malformed(self._head_reason())
 
     def _head_fault(self, command: bytes, head: bytes) -> str | None:
-        """Return which limit the header lines of a frame exceed, or ``None`` if they exceed none.
+        """Return a text that names the limit that the header lines of a frame exceed, or ``None`` if they exceed no
+        limit.
 
         An ERROR has no limit here, because an ERROR of Artemis contains all properties of the message that it refuses.
         """
@@ -286,12 +290,12 @@ class FrameParser:
 
 
 class Skipping:
-    """A MESSAGE frame that is too large to be kept. It is read to its end. Only the header lines
-    that :func:`lines_that_name` would return are kept.
+    """A MESSAGE frame that is too large to be kept. This object reads the frame to its end, and keeps only the header
+    lines that :func:`lines_that_name` would return.
 
     Args:
         reason: the reason why the frame is refused.
-        longest: the most bytes of a header line that is kept.
+        longest: the largest number of bytes of a header line that is kept.
     """
 
     def __init__(self, reason: str, longest: int) -> None:
@@ -299,27 +303,26 @@ class Skipping:
         self._longest = min(longest, _LONGEST_NAME)
         self._lines: dict[bytes, bytes] = {}
         self._tail = b""
-        """While the header lines arrive: the beginning of a line whose end has not arrived. After that: the last bytes
-        of the body."""
+        """While the header lines arrive, the beginning of a line whose end has not arrived yet. While the body arrives,
+        the last bytes of the body."""
         self._size = 0
         self._rest: int | None = None
-        """Bytes of the body that are still missing, if its length is known."""
+        """The number of bytes of the body that are still missing. ``None`` if the length of the body is not known."""
         self._in_body = False
 
     @property
     def measured(self) -> bool:
-        """True if a content-length says that the body is incomplete."""
+        """True if the body is incomplete, as its content-length says."""
         return self._rest is not None
 
     @property
     def length(self) -> bytes:
-        """The content-length as it came, empty if there is none."""
+        """The content-length as it came. Empty if the frame has none."""
         return raw_header(self._lines.get(b"content-length", b""), b"\ncontent-length:") or b""
 
     def holds(self, proof: bytes | None, data: bytes, position: int) -> bool:
-        """Return True if the body contains ``proof``, which shows that its content-length is wrong (see the ``proof``
-        of the parser). The parser calls this for each piece of the body, in order.
-        """
+        """Return True if the body contains ``proof``. The content-length of the frame is then wrong, as
+        :attr:`FrameParser.proof` explains. The parser calls this for each piece of the body, in order."""
         if proof is None or not self.measured:
             return False
         text = self._tail + data[position:]
@@ -327,7 +330,8 @@ class Skipping:
         return proof in text
 
     def feed(self, data: bytes, position: int) -> int:
-        """Read more bytes. Return the position where the frame ended, or -1 if it is still incomplete."""
+        """Read more bytes, from ``position`` on. Return the position where the frame ended, or -1 if the frame is still
+        incomplete."""
         start = position
         if not self._in_body:
             position = self._read_head(data[position:] if position else data, position)
@@ -366,18 +370,18 @@ class Skipping:
         return end + 1 or -1
 
     def frame(self) -> Frame:
-        """Return the kept part of the frame."""
+        """Return the kept part of the frame, because the frame has ended."""
         return _MESSAGE, b"".join(self._lines.values()), b"", Refusal(self._reason, False, self._size)
 
 
 def _length(text: bytes) -> int:
-    """Return the value of a content-length, or -1 if it is not a number of bytes."""
+    """Return the value of a content-length. Return -1 if the text is not a number of bytes."""
     return int(text) if text.isdigit() and len(text) <= _DIGITS else -1
 
 
 def _length_fault(command: bytes, length: bytes) -> str:
-    """Return the text for a wrong content-length. ActiveMQ Classic copies a producer's property ``content-length`` into
-    the frame of a text. The body of such a frame ends at the first NUL."""
+    """Return the error text for a wrong content-length. ActiveMQ Classic copies a producer's property
+    ``content-length`` into the frame of a text. The body of such a frame ends at the first NUL."""
     fault = f"a content-length {length[:40]!r} that is not the length of its body"
     if command != _MESSAGE:
         raise _malformed(fault)
@@ -394,7 +398,8 @@ def lines_that_name(head: bytes) -> bytes:
 
 
 def _head_end(data: bytes, position: int) -> tuple[int, int]:
-    """Return the places where the header lines end and the body starts; -1 if the header lines are not complete."""
+    """Return two positions: where the header lines end, and where the body starts. The first one is -1 if the header
+    lines are not complete."""
     end = data.find(b"\n\n", position, position + _NEAR)
     if end >= 0 and data.find(b"\n\r\n", position, end) < 0:
         return end, end + 2
@@ -425,8 +430,8 @@ def raw_header(head: bytes, key: bytes) -> bytes | None:
 
 
 def has_legal_escapes(head: bytes) -> bool:
-    """Return True if each backslash in header lines begins an escape of STOMP, so that :func:`decode_head` accepts
-    them."""
+    """Return True if each backslash in the header lines begins an escape of STOMP. :func:`decode_head` accepts only
+    such lines."""
     backslashes = head.count(b"\\")
     # most heads have escaped colons only, and counting them is quicker than the expression
     return backslashes == head.count(b"\\c") or _ESCAPED.fullmatch(head) is not None

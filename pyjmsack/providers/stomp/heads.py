@@ -18,12 +18,12 @@ P = TypeVar("P", bytes, StreamedPayload)
 __all__ = ["CONNECT_LINE", "check_connect_line", "check_copy", "check_size", "encode_head"]
 
 CONNECT_LINE = 10240
-"""The most bytes of a header line of CONNECT. This is the limit of ActiveMQ Classic. The client applies it to all
-brokers, because it sends CONNECT before the broker has named itself."""
+"""The largest number of bytes of a header line of CONNECT, the first frame of a connection. This is the limit of
+ActiveMQ Classic. The client applies this limit to all brokers, because it sends CONNECT before it knows the broker."""
 
 _ADDED = 24
-"""The most header lines that the connection and the broker add to those of the message, such as destination, receipt
-and ack."""
+"""The largest number of header lines that the connection and the broker add to the lines of the message. Examples are
+destination, receipt and ack."""
 
 
 def encode_head(text: str, limits: Limits | None) -> bytes:
@@ -108,8 +108,8 @@ def check_copy(payload: bytes, limits: Limits | None, longest_head: int | None) 
     Args:
         payload: the rest of the SEND frame.
         limits: the limits of the broker for one frame. ``None`` if no limit has to be checked.
-        longest_head: the most bytes of header lines that the broker can store. For each line, four bytes are added to
-            its length.
+        longest_head: the largest number of bytes of header lines that the broker can store. For each line, four bytes
+            are added to its length.
 
     Raises:
         MessageFormatException: the broker would end the connection because of this frame.

@@ -1,4 +1,5 @@
-"""A received MESSAGE frame. It is decoded only when the caller reads the message, on the thread of the caller."""
+"""A received MESSAGE frame. The frame is decoded only when the caller reads the message, on the thread of the
+caller."""
 
 from __future__ import annotations
 
@@ -43,11 +44,12 @@ _CLASSES: dict[int, type[Message]] = {
     TEXT: TextMessage,
 }
 _CHANGED = (b"ack:", b"subscription:", b"message-id:", b"redelivered:", b"receipt:", b"transaction:")
-"""Header lines that differ between two deliveries of a message, or between the copies of a repeated send."""
+"""Header lines that differ between two deliveries of a message, or between the two copies of a send that was
+repeated."""
 _BEGINNINGS = frozenset(name[:4] for name in _CHANGED)
-"""The first bytes of these lines. A look into this set is quicker than six comparisons for each line."""
+"""The first four bytes of the lines in ``_CHANGED``. A look into this set is quicker than six comparisons for each line."""
 _LARGE = 4096
-"""The size in bytes above which a digest replaces a body."""
+"""A body of more bytes than this number is replaced by its digest in the identity of a message."""
 _ABOUT_BODY = tuple(f"\n{name}:".encode() for name in (BODY, "content-type", "amq-msg-type", "JMS_AMQP_NATIVE"))
 _KINDS = {"ANYCAST": Queue, "MULTICAST": Topic}
 
@@ -55,7 +57,7 @@ _KINDS = {"ANYCAST": Queue, "MULTICAST": Topic}
 class StompInbound:
     """One delivered message: the ``Inbound`` of the core, and the lazy content of the ``Message`` made from it.
 
-    Construction only keeps the bytes. Any thread may use the object, but only one at a time.
+    The constructor only keeps the bytes. Any thread may use the object, but only one thread at a time.
 
     Args:
         head: the header lines as they came.
@@ -97,15 +99,16 @@ class StompInbound:
         self.known: bool | None = None
         self.settled = False
         self.counted = 0
-        """The number of earlier deliveries that this connection remembers."""
+        """The number of earlier deliveries of this message that this connection knows of."""
         self.ack: bytes | None = None
-        """Header lines that name the message in an ACK. ``None`` if the broker wants no ACK."""
+        """The header lines that name the message in an ACK, the frame that acknowledges. ``None`` if the broker wants
+        no ACK."""
         self.subscription: Any = None
         """The subscription that delivered the message."""
         self.cost = 0
-        """The share of the message in the subscription's window."""
+        """The part of the window of the subscription that this message uses, in messages or bytes."""
         self.sequence = 0
-        """The position of the message in the order of arrival."""
+        """The position of the message in the order in which messages arrived."""
         self.refusal = refusal
         self.unreadable = False
         """True if an attempt to decode the message failed."""
@@ -116,21 +119,20 @@ class StompInbound:
 
     @property
     def redelivery_count(self) -> int:
-        """The number of earlier deliveries, an estimate (S110): the number that this connection remembers. If it
-        remembers none and the frame says ``redelivered``, the number is 1.
-        """
+        """The estimated number of earlier deliveries (S110), which is the number that this connection remembers. If the
+        connection remembers no delivery and the frame says ``redelivered``, the number is 1."""
         if self.head.find(b"\nredelivered:true") < 0:  # as for most messages
             return self.counted
         return max(self.counted, 1 if raw_header(self.head, b"\nredelivered:") == b"true" else 0)
 
     @property
     def priority(self) -> int:
-        """The priority of the message, 0 to 9; 4 if the frame has none."""
+        """The priority of the message, 0 to 9. It is 4 if the frame names no priority."""
         return min(9, _number(raw_header(self.head, b"\npriority:") or b"4"))
 
     @property
     def expiration_ms(self) -> int:
-        """When the message expires, in milliseconds since 1970; 0 means never."""
+        """The time when the message expires, in milliseconds since 1970. 0 means that the message never expires."""
         return _number(raw_header(self.head, b"\nexpires:"))
 
     def expired(self, now_ms: int) -> bool:
@@ -176,8 +178,8 @@ class StompInbound:
         return message
 
     def _is_plain_text(self) -> bool:
-        """Return True if the header lines say nothing about the body. Then the body is text, and the lines need not be
-        decoded.
+        """Return True if the header lines say nothing about the body. In this case the body is text, and the header
+        lines need not be decoded.
 
         Return False if decoding of the lines might fail, because a message with such lines must be refused (S166).
         """
@@ -202,8 +204,8 @@ class StompInbound:
         return self._identity is None and len(self.body) > HEAVY
 
     def identity(self) -> bytes | None:
-        """Return bytes that are the same for each delivery of this message: the parts that the sender wrote, without
-        the parts that the broker changes (S105).
+        """Return bytes that are the same for each delivery of this message: they contain the parts that the sender
+        wrote, without the parts that the broker changes (S105).
 
         If the sender gave the message no id, as is usual for STOMP clients, the identity contains the broker's number
         and time. The number alone is not enough, because another broker may give the same number to another message.
@@ -216,7 +218,7 @@ class StompInbound:
                     return None
             lines = [line for line in head.split(b"\n") if line[:4] not in _BEGINNINGS or not line.startswith(_CHANGED)]
             if self.dialect.routed and head.count(b"\ntimestamp:") > 1:
-                # the first is the time when Artemis stored this copy
+                # the first of these lines has the time when Artemis stored this copy
                 start = head.index(b"\ntimestamp:") + 1
                 lines.remove(head[start : head.index(b"\n", start)])
             lines.sort()
@@ -225,16 +227,16 @@ class StompInbound:
         return self._identity
 
     def stored_id(self) -> bytes | None:
-        """Return the broker's number of the message together with its identity, because another broker may use the same
-        number for another message.
+        """Return bytes that are made of the identity of the message and the number that the broker gave it. The number
+        alone is not enough, because another broker may use the same number for another message.
 
-        A message that the broker copied, such as a dead letter, has a number of its own.
+        If the broker copies a message, for example as a dead letter, the copy gets another number.
         """
         number, identity = self.broker_id, self.identity()
         return b"%b\n%b" % (number, identity) if number and identity is not None else None
 
     def original_destination(self) -> Destination | None:
-        """Return the destination that ActiveMQ Classic notes in a header of its own."""
+        """Return the original destination of the message, which ActiveMQ Classic writes into a header of its own."""
         noted = (self._headers or self._decode()).get("original-destination")
         return parse_destination(noted, self.dialect, Queue) if noted else None
 
@@ -255,14 +257,15 @@ class StompInbound:
 
     @property
     def broker_id(self) -> bytes:
-        """The id that the broker gave the message. It is the same for every consumer, and empty if the frame has none.
+        """The id that the broker gave the message. The id is the same for every consumer. It is empty if the frame
+        contains none.
 
-        Artemis writes the consumer, a comma, and then the id of the message.
+        The header of Artemis contains the consumer, a comma, and then the id of the message.
         """
         return (raw_header(self.head, b"\nmessage-id:") or b"").rpartition(b",")[2]
 
     def to_sent(self, destination: Destination) -> tuple[Message, int]:
-        """Return two values: the message as the encoder got it, and its time to live in milliseconds."""
+        """Return two values: the message as the sender gave it to the encoder, and its time to live in milliseconds."""
         message = self.to_message(destination)
         message._properties = self.load_properties()
         expires = message._expiration
@@ -285,10 +288,11 @@ class StompInbound:
             setattr(message, slot, load(self, decoded))
 
     def load_properties(self) -> dict[str, Any]:
-        """Return the application properties. Their types come from a header that this library adds to its messages.
+        """Return the application properties. The types of the values are in a header that this library adds to the
+        messages that it sends.
 
-        The duplicate mark is left out. A forwarded message is another message, and Artemis would drop it as a second
-        copy if it carried the same mark (S106).
+        The duplicate mark is left out. If the caller forwards the message, Artemis would otherwise drop the forwarded
+        message as a second copy of this one (S106).
         """
         found = properties_of(self._decode())
         found.pop(DUPLICATE_ID, None)
@@ -320,8 +324,8 @@ class StompInbound:
     def is_bytes(self) -> bool:
         """True if the body is bytes. A body of bytes has a ``content-length`` (S167).
 
-        Artemis adds a ``content-length`` to every body. For bytes the line comes right behind ``subscription``, and for
-        text it is the last line.
+        Artemis adds a ``content-length`` to every body. In a message of bytes this line follows directly after
+        ``subscription``, and in a text it is the last line.
         """
         length, message_id = self.head.find(b"\ncontent-length:"), self.head.find(b"\nmessage-id:")
         return length >= 0 and (not self.dialect.routed or message_id < 0 or length < message_id)
@@ -347,9 +351,10 @@ class StompInbound:
         return parse_destination(text, self.dialect, Queue) if text.strip() else None
 
     def _message_id(self, headers: dict[str, str]) -> str | None:
-        """Return the sender's id, which the brokers keep as a property, or the id of ActiveMQ Classic (S159).
+        """Return the id that the sender chose, which the brokers keep as a property. If there is none, return the id of
+        ActiveMQ Classic (S159).
 
-        The ``message-id`` of Artemis names a delivery: it differs from consumer to consumer.
+        The ``message-id`` of Artemis is not used, because it names a delivery and differs between two consumers.
         """
         for name in ("NATIVE_MESSAGE_ID", "__HDR_MESSAGE_ID"):
             if name in headers:
@@ -357,9 +362,8 @@ class StompInbound:
         return None if self.dialect.routed else headers.get("message-id")
 
     def _timestamp(self, headers: dict[str, str]) -> int:
-        """Return when the message was sent. Artemis writes its own time first, and keeps the sender's time as a
-        property.
-        """
+        """Return the time when the message was sent, in milliseconds since 1970. Artemis writes its own time first, and
+        keeps the time of the sender as a property."""
         start = self.head.rfind(b"\ntimestamp:")
         return _number(raw_header(self.head[start:], b"\ntimestamp:")) if start >= 0 else 0
 
@@ -374,12 +378,13 @@ class StompInbound:
 
 
 def _jmsx(headers: dict[str, str], name: str) -> str | None:
-    """Return the property of this name, or the copy that this library adds because some brokers drop the original."""
+    """Return the property of this name, or the copy that this library adds when it sends, because some brokers drop the
+    original."""
     return headers.get(name, headers.get(COPY + name))
 
 
 def _number(raw: bytes | None) -> int:
-    """Return a number, for example of milliseconds; 0 if the text is not a number."""
+    """Return the number in a header, for example a time in milliseconds. Return 0 if the text is not a number."""
     return int(raw) if raw and len(raw) < 20 and raw.isdigit() else 0
 
 

@@ -1,7 +1,7 @@
 """Acknowledgements of messages that the caller need not acknowledge (S36).
 
-Artemis delivers as long as its window has room, and each acknowledgement makes room. If the client acknowledged every
-message at once, the broker would send a whole queue into the inbox of a slow consumer.
+Artemis delivers messages as long as the window of the consumer has room, and each acknowledgement makes room. If the
+client acknowledged every message at once, the broker would send a whole queue into the inbox of a slow consumer.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ __all__ = ["LateAcks"]
 
 
 class LateAcks:
-    """Acknowledges a message when it arrives if the inbox has room, and otherwise later, when the caller took messages.
+    """Acknowledges each arriving message at once if the inbox has room. Otherwise acknowledges the message later, when
+    the caller has taken other messages.
 
     A message waits here while at least ``prefetch`` older messages are in the inbox. The core calls :meth:`send` each
-    time the caller has taken a tenth of the prefetch. So each message is acknowledged before the caller gets it.
+    time the caller has taken a tenth of the prefetch. Therefore each message is acknowledged before the caller gets it.
 
     Args:
-        prefetch: how many acknowledged messages may wait in the inbox.
+        prefetch: the number of acknowledged messages that may wait in the inbox.
     """
 
     def __init__(self, engine: StompEngine, sink: InboundSink, prefetch: int) -> None:
@@ -29,22 +30,23 @@ class LateAcks:
         self._sink = sink
         self._prefetch = max(1, prefetch)
         self._waiting: deque[bytes] = deque()
-        """The header lines that name the newest messages of the inbox. The broker waits for their acknowledgement."""
+        """The header lines that name the newest messages of the inbox. The broker still waits for the acknowledgements
+        of these messages."""
 
     def add(self, lines: bytes) -> None:
-        """Acknowledge a message that was put into the inbox: now if the inbox has room, and otherwise later."""
+        """Acknowledge a message that was put into the inbox: acknowledge it now if the inbox has room, and otherwise
+        later."""
         self._waiting.append(lines)
         self.send()
 
     def send(self) -> None:
-        """Acknowledge as many messages as the inbox has room for."""
+        """Acknowledge waiting messages, as many as the inbox has room for."""
         if self._waiting:
             self._send(max(0, self._sink.buffered() - self._prefetch))
 
     def send_all(self) -> None:
-        """Acknowledge all messages that wait in the inbox, before the subscription ends. The broker would otherwise
-        deliver them again, although the caller may still take them.
-        """
+        """Acknowledge all messages that wait in the inbox, before the subscription ends. Otherwise the broker would
+        deliver these messages again, although the caller may still take them from the inbox."""
         self._send(0)
 
     def _send(self, left: int) -> None:

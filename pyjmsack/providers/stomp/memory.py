@@ -1,5 +1,5 @@
-"""Remembers how often messages were delivered without success, also after the end of the subscription that delivered
-them (S110)."""
+"""Remembers how often each message was delivered without success. The count stays when the subscription ends that
+delivered the message (S110)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyjmsack.providers.stomp.inbound import StompInbound
 __all__ = ["DeliveryCounts"]
 
 _LIMIT = 10_000
-"""The most messages that are remembered. If there are more, the oldest one is forgotten. Only messages
-that were given back are counted, so there are few."""
+"""The largest number of messages that are remembered. If more are added, the oldest one is forgotten. The number is
+usually small, because only messages that go back to the broker are counted."""
 
 
 class DeliveryCounts:
@@ -19,8 +19,8 @@ class DeliveryCounts:
 
     def __init__(self) -> None:
         self._counts: OrderedDict[int, int] = OrderedDict()
-        """The count for each hash of an id. The hash has a fixed length, but a sender may choose an id of any
-        length."""
+        """The count for each message. The key is a hash of the id of the message, because a hash has a fixed length and
+        a sender may choose an id of any length."""
 
     def __bool__(self) -> bool:
         return bool(self._counts)

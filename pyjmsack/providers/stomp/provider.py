@@ -1,4 +1,4 @@
-"""The STOMP provider: it turns the requests of the core into frames of one connection. Everything runs on the loop."""
+"""The STOMP provider. It turns the requests of the core into frames of one connection. All methods run on the loop."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ from pyjmsack.version import VERSION
 __all__ = ["StompProvider"]
 
 _TEMPORARY = "pyjmsack.temporary."
-"""The beginning of the names of temporary destinations on Artemis, which takes these for ordinary ones. By this name an
-operator and the management tell them from queues that last."""
+"""The beginning of the names of temporary destinations on Artemis. Artemis takes these destinations for ordinary ones.
+By the beginning of the name, an operator can tell them from the queues that last."""
 
 _VERSIONS = {"1.2": "1.1,1.2", "1.1": "1.1"}
 _SERIAL = (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE)
@@ -66,12 +66,12 @@ class StompProvider(Lifecycle[StompEngine]):
         self._shared: Shared | None = None
         self._sessions: dict[int, StompSession] = {}
         self._producers: dict[int, int] = {}
-        """The session of each producer. STOMP has no producers, so there is nothing else to know about a producer."""
+        """The session of each producer. STOMP has no producers, so nothing else is known about a producer."""
         self._aliases: dict[int, str] = {}
         """The names of temporary destinations that are valid on this connection only."""
         self._receivers: dict[int, StompReceiver] = {}
         self._ending: dict[StompReceiver, None] = {}
-        """Receivers that wait for the answer to UNSUBSCRIBE."""
+        """Receivers that wait for the answer to UNSUBSCRIBE, the frame that ends a subscription."""
 
     # -- connection ---------------------------------------------------------------------------------------------
 
@@ -92,7 +92,7 @@ class StompProvider(Lifecycle[StompEngine]):
         return self._shared
 
     def on_stream(self) -> None:
-        """Write CONNECT."""
+        """Write the CONNECT frame, which opens the connection."""
         try:
             self._the_engine.write(self._connect_frame())
         except JMSException as error:
@@ -110,14 +110,14 @@ class StompProvider(Lifecycle[StompEngine]):
             "login": info.username,
             "passcode": info.password,
         }
-        for name, value in headers.items():  # CONNECT has no escapes, for the sake of STOMP 1.0
+        for name, value in headers.items():  # CONNECT has no escapes, because STOMP 1.0 has none
             if value is not None:
                 check_connect_line(name, value)
         lines = [f"{name}:{value}\n" for name, value in headers.items() if value is not None]
         return "".join(("CONNECT\n", *lines, "\n\0")).encode()
 
     def on_connected(self, headers: dict[str, str]) -> None:
-        """Check what the broker says in CONNECTED, and finish the connect."""
+        """Check the headers of the CONNECTED frame, and complete the opening of the connection."""
         spoken = headers.get("version", "1.0")
         if spoken not in _VERSIONS:
             raise ConnectionLostException(f"the broker wants to speak STOMP {spoken}; pyjmsack speaks 1.1 and 1.2")
@@ -154,7 +154,7 @@ class StompProvider(Lifecycle[StompEngine]):
             )
 
     def close(self, done: Completion[None]) -> None:
-        """Send DISCONNECT. Its receipt confirms all frames before it."""
+        """Send DISCONNECT, the last frame. When the broker confirms this frame, it has read all earlier frames, too."""
         engine = self._engine
         if engine is None or engine.failed is not None:
             done.succeed()
@@ -176,7 +176,8 @@ class StompProvider(Lifecycle[StompEngine]):
         self._end_closing()
 
     def flush(self) -> None:
-        """End a burst of calls: redeliver the messages that the calls gave back, and write the frames of the calls."""
+        """End a burst of calls: redeliver the messages that the core gave back in these calls, and write the frames of
+        the calls."""
         if self._shared is not None and self._shared.giving_back:
             giving_back, self._shared.giving_back[:] = self._shared.giving_back[:], []
             for redelivery in giving_back:
@@ -197,13 +198,13 @@ class StompProvider(Lifecycle[StompEngine]):
         self._fail_opening(error)
 
     def on_message(self, name: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
-        """Route a message by its subscription. An ended subscription gets nothing."""
+        """Give a message to the subscription of this name. A message for an ended subscription is dropped."""
         subscription = self._the_shared.subscriptions.get(name)
         if subscription is not None:
             subscription.receiver.deliver(subscription, head, body, refusal)
 
     def on_burst_end(self) -> None:
-        """Wake each consumer that got messages in this burst, once."""
+        """Wake each consumer that got messages in this burst. Each consumer is woken once."""
         shared = self._shared
         if shared is not None and shared.dirty:
             dirty, shared.dirty[:] = shared.dirty[:], []
@@ -213,14 +214,14 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- sessions, producers, consumers -------------------------------------------------------------------------
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
-        """Create a session. The broker is not asked, because STOMP has no sessions. Here a session only keeps its
-        consumers and its transaction together."""
+        """Create a session. This method sends nothing to the broker, because STOMP has no sessions. The client keeps
+        the consumers and the transaction of the session together."""
         if self._usable(done):
             self._sessions[info.id] = StompSession(self._the_shared, info)
             done.succeed()
 
     def close_session(self, session_id: int, done: Completion[None]) -> None:
-        """Close a session; ``done`` succeeds when the broker has confirmed the end of its consumers."""
+        """Close a session. ``done`` succeeds when the broker has confirmed the end of the consumers of the session."""
         session = self._sessions.pop(session_id, None)
         if session is None:
             done.succeed()
@@ -228,7 +229,7 @@ class StompProvider(Lifecycle[StompEngine]):
             session.close(done)
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
-        """Create a producer. The broker is not asked, because STOMP has no producers."""
+        """Create a producer. This method sends nothing to the broker, because STOMP has no producers."""
         if self._session(info.session_id, done) is not None:
             self._producers[info.id] = info.session_id
             done.succeed()
@@ -239,7 +240,8 @@ class StompProvider(Lifecycle[StompEngine]):
         done.succeed()
 
     def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
-        """Subscribe. The broker delivers at once, and the core keeps messages until they may be handed out."""
+        """Create a consumer by a SUBSCRIBE frame. The broker delivers at once, and the core keeps the messages until it
+        may hand them out."""
         session = self._session(info.session_id, done)
         if session is None:
             return
@@ -256,10 +258,11 @@ class StompProvider(Lifecycle[StompEngine]):
         receiver.open(done)
 
     def _refusal(self, named: Subscription | None) -> str | None:
-        """Return the reason why this broker cannot keep the promises of a subscription, or ``None`` if it can.
+        """Return the reason why this broker cannot keep the promises of a subscription, or ``None`` if the broker can
+        keep them.
 
-        Artemis lets consumers share a subscription by a fully qualified name, but the queue of this name outlives the
-        consumers and ignores selectors.
+        On Artemis, consumers can share a subscription by a fully qualified name (address and queue). But the queue of
+        such a subscription stays after the last consumer, and ignores selectors.
         """
         if named is None or not self._dialect.routed:
             return None
@@ -272,7 +275,7 @@ class StompProvider(Lifecycle[StompEngine]):
         return None
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Close a consumer: unsubscribe it, and wait for the answer."""
+        """Close a consumer: end its subscriptions, and wait for the answer of the broker."""
         receiver = self._receivers.pop(consumer_id, None)
         if receiver is None:
             done.succeed()
@@ -310,7 +313,7 @@ class StompProvider(Lifecycle[StompEngine]):
         return session
 
     def _lost(self) -> JMSException:
-        """Return the error for a request to something that does not exist any more."""
+        """Return the error for a request about an object that does not exist any more."""
         return self._unusable or IllegalStateException("the session, producer or consumer is closed")
 
     # -- temporary destinations and subscriptions ---------------------------------------------------------------
@@ -328,8 +331,8 @@ class StompProvider(Lifecycle[StompEngine]):
         done.succeed(name)
 
     def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
-        """Forget a temporary destination. STOMP has no frame that deletes one. The broker deletes it after the last
-        use or with the connection."""
+        """Forget a temporary destination. STOMP has no frame that deletes a destination. The broker deletes the
+        destination after its last use or at the end of the connection."""
         self._aliases.pop(temporary_id, None)
         done.succeed()
 
@@ -351,7 +354,8 @@ class StompProvider(Lifecycle[StompEngine]):
         """Do nothing, because a STOMP broker delivers to a consumer as soon as it is created."""
 
     def replenish(self, consumer_id: int) -> None:
-        """Acknowledge messages that the caller need not acknowledge (S36), now that the caller took messages.
+        """Acknowledge messages that the caller need not acknowledge (S36), because the caller has taken messages and
+        the inbox has room.
 
         In STOMP, acknowledgements make room in the window.
         """
@@ -360,7 +364,7 @@ class StompProvider(Lifecycle[StompEngine]):
             receiver.replenish()
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Stop deliveries to the sink."""
+        """Stop the delivery of messages to this consumer."""
         receiver = self._receivers.get(consumer_id)
         if receiver is None:
             done.succeed()
@@ -368,7 +372,7 @@ class StompProvider(Lifecycle[StompEngine]):
             receiver.stop(done)
 
     def pull(self, consumer_id: int) -> None:
-        """Ask for one message (S50)."""
+        """Ask for one message (S50), although STOMP has no request for this: make room in the window if it is full."""
         receiver = self._receivers.get(consumer_id)
         if receiver is not None:
             receiver.pull()
@@ -391,7 +395,7 @@ class StompProvider(Lifecycle[StompEngine]):
         elif outbound.presettled:
             self._the_engine.write_and_forget(b"SEND", outbound.payload, outbound.done)
         elif outbound.left or isinstance(outbound.payload, StreamedPayload) or not self._dialect.receipts_cover:
-            # with a receipt of its own, so that a refusal names this message
+            # this SEND asks for its own RECEIPT, because a refusal then names this message
             self._the_engine.ask(b"SEND", outbound.payload, outbound.done)
         else:
             self._the_engine.ask_together(b"SEND", outbound.payload, outbound.done)
@@ -420,13 +424,13 @@ class StompProvider(Lifecycle[StompEngine]):
             done.succeed()
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
-        """Commit the transaction of a session."""
+        """Commit the transaction of this session."""
         session = self._session(session_id, done)
         if session is not None:
             session.commit(done)
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
-        """Roll back the transaction of a session."""
+        """Roll back the transaction of this session."""
         session = self._session(session_id, done)
         if session is not None:
             session.rollback(done)
@@ -434,7 +438,7 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- encoding -----------------------------------------------------------------------------------------------
 
     def encoder(self, destination: Destination) -> Encoder:
-        """Return the encoder of messages for one destination."""
+        """Return the encoder of messages for this destination."""
         name = destination.name
         if destination.is_temporary and name.startswith("/temp-") and name not in self._aliases.values():
             raise InvalidDestinationException(
@@ -446,8 +450,8 @@ class StompProvider(Lifecycle[StompEngine]):
 
     @property
     def _sendable(self) -> Limits:
-        """The limits for frames that this client sends: those of the broker and those of this client, because a
-        receiver may have the same limits as this client (S160)."""
+        """The limits for frames that this client sends. They are the limits of the broker and of this client together,
+        because a receiver may have the same limits as this client (S160)."""
         options = self._url.stomp
         own = Limits(options.max_frame_size, options.max_headers, options.max_header_length)
         taken = self._dialect.limits or own

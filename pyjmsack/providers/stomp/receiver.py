@@ -1,8 +1,8 @@
-"""The receiver of one consumer: messages arrive here, and outcomes leave.
+"""The receiver of one consumer, which takes its messages and sends their outcomes.
 
-STOMP lacks two parts of AMQP. No frame gives one message back, so this client redelivers such a message itself
-(``redelivery.py``). And messages that the caller holds fill the window, so this client opens more subscriptions
-(``window.py``, ``subscriptions.py``).
+STOMP lacks two features of AMQP. First, no frame gives one message back to the broker. Therefore this client redelivers
+such a message itself (``redelivery.py``). Second, the client cannot ask for more messages while the caller holds many.
+Therefore this client opens more subscriptions (``window.py``, ``subscriptions.py``).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class StompReceiver:
     Args:
         shared: the common state of the connection.
         info: describes the consumer.
-        sink: gets the messages.
-        serial: True if the session acknowledges each message before it hands out the next one. Then prefetch 1 needs no
-            second subscription.
+        sink: the inbox of the core, which gets the messages.
+        serial: True if the session acknowledges each message before it hands out the next one. In this case, a consumer
+            with prefetch 1 needs no second subscription.
 
     Raises:
         JMSException: a SUBSCRIBE frame cannot carry a name or the selector of the consumer.
@@ -53,20 +53,20 @@ class StompReceiver:
         self._is_dirty = False
         self._aside = Aside(info, sink, shared.connector)
         self.subscriptions = Subscriptions(shared, info, self)
-        """The subscriptions, with the messages for which the broker waits for an ACK."""
+        """The subscriptions, with the messages for which the broker waits for an ACK (acknowledgement)."""
         self._window = Window(shared, info, sink, self.subscriptions, self._aside, serial=serial)
         self.pull = self._window.pull
-        """Called when the caller waits for a message."""
+        """The function to call when the caller waits for a message."""
         self.redelivery = LocalRedelivery(shared, sink, self.subscriptions, info.destination.name)
-        """The messages that the caller gave back."""
+        """Delivers again the messages that the caller gave back."""
         self._dead_letters = DeadLetters(shared, info, self.subscriptions, self._window, self.redelivery, self._aside)
         self._acks = LateAcks(shared.engine, sink, info.prefetch)
         self.replenish = self._acks.send
-        """Called when the caller took messages."""
+        """The function to call when the caller has taken messages."""
         self._drain = Drain(shared, info, self.subscriptions)
 
     def open(self, done: Completion[None]) -> None:
-        """Subscribe, and complete ``done`` with the answer."""
+        """Send the SUBSCRIBE frame, and complete ``done`` with the answer of the broker."""
         self.subscriptions.subscribe(done.settle)
 
     # -- deliveries ---------------------------------------------------------------------------------------------
@@ -74,9 +74,8 @@ class StompReceiver:
     def deliver(
         self, subscription: StompSubscription, head: bytes, body: bytes, refusal: Refusal | None = None
     ) -> None:
-        """Put a message into the inbox without decoding it. A message for a stopped consumer is ignored, and goes back
-        to the broker when its subscription ends.
-        """
+        """Put a message into the inbox without decoding it. If the consumer is stopped, ignore the message, because the
+        message goes back to the broker when its subscription ends."""
         subscriptions = self.subscriptions
         if subscriptions.stopped or not subscription.open:
             return
@@ -107,7 +106,7 @@ class StompReceiver:
             self._drain.end(None)
 
     def burst_end(self) -> None:
-        """Wake the consumer, once for all messages of the burst."""
+        """Wake the consumer once, after all messages of the burst."""
         self._is_dirty = False
         self._sink.arrived()
 
@@ -126,12 +125,12 @@ class StompReceiver:
             self._dead_letters.add(inbound, self.stop)
 
     def retire(self) -> None:
-        """Let the broker deliver all messages of this consumer again that it has not acknowledged, by another
-        subscription. :meth:`renew` opens the subscription."""
+        """Let the broker deliver again all messages of this consumer that are not acknowledged. For this, the present
+        subscription ends, and :meth:`renew` opens another one."""
         self.subscriptions.retire_all()
 
     def renew(self) -> None:
-        """Open a subscription after :meth:`retire`, unless the consumer was closed."""
+        """Open a subscription in place of the one that :meth:`retire` ended, unless the consumer was closed."""
         self.subscriptions.replace_retired(self._renewed)
 
     def _renewed(self, error: BaseException | None) -> None:
@@ -149,7 +148,7 @@ class StompReceiver:
             self._drain.start(done)
 
     def stop(self, done: Completion[None]) -> None:
-        """Deliver nothing more. Messages that the caller holds may still be settled."""
+        """Deliver no more messages. The caller may still settle the messages that it holds."""
         self.subscriptions.stopped = True
         self._acks.send_all()
         self._drain.end(None)
@@ -157,7 +156,7 @@ class StompReceiver:
         done.succeed()
 
     def close(self, done: Completion[None]) -> None:
-        """Unsubscribe; a durable subscription stays (S141)."""
+        """End all subscriptions of the consumer. A durable subscription itself stays at the broker (S141)."""
         self.subscriptions.stopped = True
         self.subscriptions.closing = done
         self._drain.end(None)

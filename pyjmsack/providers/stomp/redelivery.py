@@ -1,7 +1,8 @@
 """Delivers again the messages that the caller gave back.
 
-STOMP has no frame that gives one message back to the broker. So such a message stays in the client and goes to the
-front of the inbox again. UNSUBSCRIBE gives all unacknowledged messages back to the broker.
+STOMP has no frame that gives one message back to the broker. Therefore such a message stays in the client and goes to
+the front of the inbox again. Only the end of a subscription (UNSUBSCRIBE) gives messages back to the broker, and then
+all unacknowledged ones.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ __all__ = ["LocalRedelivery"]
 
 log = logging.getLogger("pyjmsack.stomp")
 _MANY: Final = 100
-"""A message that failed so often will hardly ever be processed. Brokers give such a message up after some ten
-deliveries, but they do not see deliveries inside the client."""
+"""After this number of failed deliveries, the log gets a warning, because the message will hardly ever be processed. A
+broker would give up such a message after some ten deliveries, but it does not see deliveries inside the client."""
 
 
 class LocalRedelivery:
@@ -27,7 +28,8 @@ class LocalRedelivery:
     Args:
         shared: the common state of the connection.
         sink: the inbox, which gets the messages again.
-        subscriptions: get the messages of a stopped consumer, and give them back to the broker.
+        subscriptions: the subscriptions of the consumer. They give the messages of a stopped consumer back to the
+            broker.
         name: the name of the destination, for the log.
     """
 
@@ -40,9 +42,8 @@ class LocalRedelivery:
         self._has_warned = False
 
     def count(self, inbound: StompInbound, times: int) -> None:
-        """Add to the delivery count of a message that was delivered without success (S80, S110). The log has one
-        warning for a consumer with a message that never succeeds, because nothing else would tell of this loop.
-        """
+        """Add to the delivery count of a message that was delivered without success (S80, S110). If a message never
+        succeeds, log one warning for the consumer, because nobody else would notice the endless redelivery."""
         inbound.counted = inbound.redelivery_count + times
         inbound.redeliveries = 0
         if inbound.counted >= _MANY and not self._has_warned:
@@ -60,8 +61,8 @@ class LocalRedelivery:
         self.give_back(inbound)
 
     def give_back(self, inbound: StompInbound) -> None:
-        """Deliver a message again at the end of this burst. The message of a stopped consumer, or of a retired
-        subscription, goes back to the broker."""
+        """Deliver a message again at the end of this burst. If the consumer is stopped or the subscription of the
+        message is retired, the message goes back to the broker instead."""
         if self._subscriptions.stopped or (inbound.subscription is not None and inbound.subscription.retired):
             if inbound in self._subscriptions.outstanding:
                 inbound.subscription.returned += 1
@@ -72,7 +73,8 @@ class LocalRedelivery:
         self._back.append(inbound)
 
     def redeliver(self) -> None:
-        """Put the messages that were given back in this burst into the inbox again, in the order of their arrival."""
+        """Put the messages that the caller gave back in this burst into the inbox again, in the order in which they
+        first arrived."""
         back, self._back = self._back, []
         back.sort(key=lambda inbound: inbound.sequence)
         for inbound in back:

@@ -19,14 +19,14 @@ _NAMES = {
 }
 _MODES = {"'PERSISTENT'": "'DURABLE'", "'NON_PERSISTENT'": "'NON_DURABLE'"}
 _CONVERT = "convert_string_expressions:"
-"""The prefix of a filter that makes Artemis compare numbers with the texts of headers."""
+"""The prefix of a filter that makes Artemis compare the texts of headers as numbers."""
 _PREFIX = re.compile(r"\s*(no_convert_string_expressions|convert_string_expressions|hyphenated_props):")
 
 
 @kept(256)
 def artemis_filter(selector: str) -> str:
-    """Return the filter that selects the same messages. A selector that starts with a prefix of the broker is not
-    changed."""
+    """Return the filter of Artemis that selects the same messages as the selector. A selector that starts with a prefix
+    of the broker is not changed."""
     if _PREFIX.match(selector):
         return selector
     words = {**_NAMES, **(_MODES if "JMSDeliveryMode" in selector else {})}

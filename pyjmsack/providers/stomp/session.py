@@ -1,18 +1,18 @@
-"""The transaction of a session: BEGIN at the first work, ACKs in the transaction or after it, and redelivery after a
-rollback (S75-S89).
+"""The transaction of a session: when the frames BEGIN, COMMIT and ABORT are sent, when ACK frames (acknowledgements)
+are sent, and how messages are redelivered after a rollback (S75-S89).
 
-Artemis applies an ACK with a ``transaction`` at once and would lose its message at an ABORT. So this client sends the
-ACKs to Artemis after the COMMIT is confirmed. If the client crashes in between, the messages are delivered again, and
-none is lost (S88).
+Artemis applies an ACK with a ``transaction`` at once, and would lose the message at an ABORT. Therefore this client
+sends the ACKs to Artemis when the COMMIT is confirmed. If the client crashes between COMMIT and ACK, the messages are
+delivered again, and no message is lost (S88).
 
 ActiveMQ Classic applies an ACK with a ``transaction`` at the COMMIT. But a COMMIT of any session of the connection
 makes the broker forget the messages that other sessions have acknowledged in their transactions. If such a session
-rolls back and acknowledges a message again, the broker ends the connection. So the ACKs leave together with the COMMIT,
-and nothing comes in between. A large transaction sends its ACKs earlier, a hundred at a time, because the broker
-delivers only a few hundred messages of a queue ahead of their ACKs. If a COMMIT came after such ACKs and the
-transaction is then rolled back, the client ends the subscription and opens another one, by which the broker delivers
-the messages again. It does the same if the broker refuses the COMMIT, because the broker has forgotten the messages
-then too.
+rolls back and acknowledges a message again, the broker ends the connection. Therefore the client sends the ACKs
+together with the COMMIT, and sends nothing in between. A large transaction sends its ACKs earlier, a hundred at a time,
+because the broker delivers only a few hundred messages of a queue ahead of their ACKs. Suppose that another COMMIT came
+after such early ACKs, and that the transaction is then rolled back. In this case the client ends the subscription and
+opens another one, because the broker delivers the messages again only to another subscription. The client does the same
+if the broker refuses the COMMIT, because then the broker has forgotten the messages, too.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ __all__ = ["StompSession"]
 
 Acked = list[tuple[StompReceiver, StompInbound]]
 _MOST_HELD = 100
-"""The most ACKs that wait for the COMMIT. Classic stopped after 400 messages without an ACK."""
+"""The largest number of ACKs that wait for the COMMIT. Classic stopped to deliver after 400 messages without an ACK."""
 
 
 class Work:
-    """The work of one transaction."""
+    """The sends and acknowledgements of one transaction."""
 
     __slots__ = ("acked", "commits", "transaction", "written")
 
     def __init__(self) -> None:
         self.transaction: bytes | None = None
-        """The name of the transaction; ``None`` while the broker knows of no work. A name is never used again, because
-        Artemis confirms and drops a message for an unknown transaction."""
+        """The name of the transaction. ``None`` while the transaction has sent nothing to the broker. A name is never
+        used twice, because Artemis confirms and then drops a message for an unknown transaction."""
         self.acked: Acked = []
         self.written = 0
-        """The number of ACKs, out of ``acked``, that were sent to the broker as a part of the transaction."""
+        """The number of messages in ``acked`` whose ACKs were sent to the broker as a part of the transaction."""
         self.commits = 0
-        """How many COMMIT frames the connection had sent before the first of these ACKs."""
+        """The number of COMMIT frames that the connection had sent before the first of these ACKs."""
 
 
 class StompSession:
@@ -62,7 +62,7 @@ class StompSession:
     def __init__(self, shared: Shared, info: SessionInfo) -> None:
         self.info = info
         self.closing = 0
-        """The number of closed consumers whose end the broker has not confirmed."""
+        """The number of consumers that were closed and whose end the broker has not confirmed yet."""
         self._shared = shared
         self._engine = shared.engine
         self._dialect = shared.dialect
@@ -79,15 +79,15 @@ class StompSession:
         return work.transaction
 
     def send(self, outbound: Outbound) -> None:
-        """Send a message within the transaction. The answer of the broker says that the broker has the message.
+        """Send a message within the transaction. The answer of the broker confirms that the broker has the message.
         Consumers get the message only after the commit."""
         self._engine.ask(b"SEND\ntransaction:" + self._begun(), outbound.payload, outbound.done)
 
     def acknowledge(self, receiver: StompReceiver, inbound: StompInbound) -> None:
         """Add an acknowledgement to the transaction.
 
-        If the broker takes ACKs in a transaction, they are sent when 100 of them wait, and the rest at the commit.
-        Otherwise all are sent after the commit.
+        If the broker takes ACKs in a transaction, the client sends them when 100 of them wait, and sends the rest at
+        the commit. Otherwise the client sends all ACKs after the commit.
         """
         work = self._work
         work.acked.append((receiver, inbound))
@@ -97,7 +97,8 @@ class StompSession:
     def _write_acks(self) -> None:
         """Send the ACKs that wait, as a part of the transaction.
 
-        A volatile subscription needs none, because its messages may already have been acknowledged early.
+        A volatile subscription (to a topic, without a name) needs no ACK here, because its messages may have been
+        acknowledged earlier.
         """
         work = self._work
         if not work.written:
@@ -109,9 +110,8 @@ class StompSession:
         work.written = len(work.acked)
 
     def _spoiled(self, work: Work) -> list[StompReceiver]:
-        """Return the receivers with messages that the broker has forgotten, because a COMMIT came after their ACKs. It
-        refuses another ACK for these messages, and delivers them again only to another subscription.
-        """
+        """Return the receivers with messages that the broker has forgotten, because a COMMIT came after their ACKs. The
+        broker refuses another ACK for these messages, and delivers them again only to another subscription."""
         if self._shared.commits == work.commits:
             return []
         receivers = dict.fromkeys(receiver for receiver, _ in work.acked[: work.written])
@@ -131,9 +131,9 @@ class StompSession:
             self._engine.ask(b"COMMIT\ntransaction:" + work.transaction, b"\n\0", answered)
 
     def after_commit(self, call: Callable[[], None]) -> None:
-        """Make a call that ends subscriptions, or that must come before their end. If a commit is under way, make the
-        call after the commit. The broker refuses an ACK after the end of its subscription, and would deliver the
-        messages again although the commit succeeded."""
+        """Call ``call``, which ends subscriptions or must run before their end. If a commit is under way, call it after
+        the commit. Otherwise the subscriptions would end first, the broker would refuse the ACKs of the commit, and
+        would deliver the messages again although the commit succeeded."""
         if self._commit is None:
             call()
         else:
@@ -162,7 +162,7 @@ class StompSession:
             self._acknowledge(work.acked, done)
 
     def _acknowledge(self, acked: Acked, done: Completion[None]) -> None:
-        """Send the held ACKs. The last one asks for a RECEIPT, which confirms all of them."""
+        """Send the ACKs that wait. The last ACK asks for a RECEIPT, which confirms all of them."""
         wanted = [
             (receiver, inbound)
             for receiver, inbound in acked
@@ -180,8 +180,8 @@ class StompSession:
         receiver.subscriptions.acknowledged(inbound)
 
     def _acknowledged(self, done: Completion[None], error: BaseException | None) -> None:
-        """Complete the commit. If the ACKs were refused, fail with an error that does not ask for a replay, because the
-        sends are committed."""
+        """Complete the commit. If the broker refused the ACKs, the commit fails with an error that does not ask for a
+        replay, because the sends are committed."""
         if error is None:
             done.succeed()
             return
@@ -194,16 +194,19 @@ class StompSession:
         done.fail(unconfirmed)
 
     def rollback(self, done: Completion[None]) -> None:
-        """Undo the sends, and deliver the received messages again (S80). The old ACK ids are valid again (S89).
+        """Undo the sends, and deliver the received messages again (S80). The broker accepts the old ids in ACKs again
+        (S89).
 
-        If a commit is under way, the rollback waits for the end of the commit. It undoes only the work that the
-        transaction has now. If the caller does not wait and works on, the new work belongs to the next transaction.
+        If a commit is under way, the rollback waits for the end of the commit. The rollback undoes only the work that
+        the transaction has now. If the caller works on before the rollback has ended, the new work belongs to the next
+        transaction.
         """
         self.after_commit(partial(self._roll_back, self._take(), done))
 
     def _roll_back(self, work: Work, done: Completion[None]) -> None:
         if work.transaction is None:
-            # redelivered at the end of this burst, sorted together with the messages that the core gives back
+            # these messages are redelivered at the end of this burst, sorted together with the messages that the core
+            # gives back
             for receiver, inbound in work.acked:
                 receiver.redelivery.roll_back(inbound)
             done.succeed()
@@ -211,7 +214,7 @@ class StompSession:
         spoiled = self._spoiled(work)
         answered = partial(self._rolled_back, work, spoiled, done)
         self._engine.ask(b"ABORT\ntransaction:" + work.transaction, b"\n\0", answered)
-        for receiver in spoiled:  # now, because the core gives back the messages of the inbox next
+        for receiver in spoiled:  # retired now, because the core gives back the messages of the inbox next
             receiver.retire()
 
     def _rolled_back(

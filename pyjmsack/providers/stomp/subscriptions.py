@@ -1,5 +1,5 @@
-"""The subscriptions of a consumer with their unacknowledged messages, and the common state of the receivers of one
-connection."""
+"""The subscriptions of a consumer, the messages that the consumer has not acknowledged, and the state that all
+receivers of one connection share. Here a subscription is the thing that one SUBSCRIBE frame opens."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Receiver(Protocol):
         """Put a message into the inbox."""
 
     def burst_end(self) -> None:
-        """Wake the consumer."""
+        """Wake the consumer, because the burst of frames has ended."""
 
 
 class Redelivers(Protocol):
-    """The part of a receiver that the connection calls at the end of a burst of calls."""
+    """The part of a receiver that redelivers messages. The connection calls it at the end of a burst of calls."""
 
     def redeliver(self) -> None:
-        """Put the messages that were given back into the inbox again."""
+        """Put the messages that the caller gave back into the inbox again."""
 
 
 class StompSubscription:
@@ -49,18 +49,18 @@ class StompSubscription:
         self.id = name
         self.receiver = receiver
         self.held = 0
-        """The number of messages for which the broker waits for an ACK."""
+        """The number of messages of this subscription for which the broker waits for an ACK (acknowledgement)."""
         self.returned = 0
-        """The number of held messages that go back to the broker when the subscription ends."""
+        """The number of these messages that go back to the broker when the subscription ends."""
         self.used = 0
-        """The part of the window that the held messages use."""
+        """The part of the window that these messages use, in messages or bytes."""
         self.open = True
         self.retired = False
-        """True if the subscription gets nothing more, and ends when the caller holds none of its messages."""
+        """True if the subscription gets no more messages, and ends when the caller holds none of its messages."""
 
 
 class Shared:
-    """The common state of the receivers of one connection."""
+    """The state that all receivers of one connection share."""
 
     def __init__(
         self, engine: StompEngine, connector: Connector, dialect: StompDialect, generation: int, place: str
@@ -73,28 +73,29 @@ class Shared:
         """The address of the broker."""
         self.subscriptions: dict[bytes, StompSubscription] = {}
         self.dirty: list[Receiver] = []
-        """Receivers that got a message in this burst."""
+        """The receivers that got a message in this burst of frames."""
         self.giving_back: list[Redelivers] = []
-        """The parts of receivers that have messages to redeliver at the end of this burst."""
+        """The objects that have messages to redeliver at the end of this burst of calls."""
         self.counts = DeliveryCounts()
         self.ack_by_id = True
-        """True for STOMP 1.2, in which an ACK names a message by its ``ack`` header. In STOMP 1.1 an ACK names the
-        message id and the subscription."""
+        """True for STOMP 1.2, in which an ACK names a message by its ``ack`` header. False for STOMP 1.1, in which an
+        ACK names a message by its id and its subscription."""
         self.dead_letters = dialect.dead_letters
         self.drain_timeout: float | None = None
         self.client_id = ""
         self.commits = 0
-        """The number of COMMIT frames that were sent."""
+        """The number of COMMIT frames that this connection has sent."""
         self.ids: Iterator[int] = count(1)
 
 
 class Subscriptions:
-    """The subscriptions of one consumer, and their messages for which the broker waits for an ACK.
+    """The subscriptions of one consumer, and the messages of these subscriptions for which the broker waits for an ACK
+    (acknowledgement).
 
     Args:
         shared: the common state of the connection.
         info: describes the consumer.
-        receiver: gets the messages.
+        receiver: the object that gets the messages.
 
     Raises:
         JMSException: a SUBSCRIBE frame cannot carry a name or the selector of the consumer.
@@ -106,8 +107,8 @@ class Subscriptions:
         self._dialect = shared.dialect
         self._info = info
         self._receiver: Receiver | None = receiver
-        """Gets the messages. It is ``None`` after a close, so that no circle of references keeps a closed consumer in
-        memory."""
+        """The object that gets the messages. It is ``None`` after a close, because a circle of references would keep
+        the closed consumer in memory."""
         self._lines = encode_head(shared.dialect.subscribe_lines(info), shared.dialect.limits)
         self.by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
         """True if the broker counts the window in bytes."""
@@ -115,19 +116,21 @@ class Subscriptions:
         """The open subscriptions that get messages, in the order in which they were opened."""
         self._retired: list[StompSubscription] = []
         self._reopened: Callable[[BaseException | None], None] | None = None
-        """Gets the answer to the subscription that is to replace the retired ones."""
+        """The function that gets the answer to the next subscription, which replaces the retired subscriptions.
+        ``None`` if no subscription has to be replaced."""
         self.outstanding: dict[StompInbound, None] = {}
-        """Messages for which the broker waits for an ACK, in the order of arrival."""
+        """The messages for which the broker waits for an ACK (acknowledgement), in the order of arrival."""
         self.arrived = 0
         """The number of messages that have arrived."""
         self.stopped = False
-        """True if the consumer gets nothing more. Then a subscription ends when the caller holds none of its
-        messages."""
+        """True if the consumer gets no more messages. In this case, each subscription ends when the caller holds none
+        of its messages."""
         self.closing: Completion[None] | None = None
-        """Set when the consumer closes, and completed when the broker has confirmed the end of all subscriptions. A
-        broker refuses an ACK after the end of the subscription."""
+        """The completion of the close of the consumer. It succeeds when the broker has confirmed the end of all
+        subscriptions. While it is set, no ACK is sent, because a broker refuses an ACK after the end of its
+        subscription."""
         self._unanswered = 0
-        """The number of UNSUBSCRIBE frames that wait for a RECEIPT."""
+        """The number of UNSUBSCRIBE frames (each ends a subscription) that wait for a RECEIPT of the broker."""
 
     @property
     def volatile(self) -> bool:
@@ -138,10 +141,10 @@ class Subscriptions:
     # -- begin and end ------------------------------------------------------------------------------------------
 
     def subscribe(self, answered: Callable[[BaseException | None], None]) -> None:
-        """Open a subscription.
+        """Open a subscription by a SUBSCRIBE frame.
 
         Args:
-            answered: gets the error of the broker, or ``None``.
+            answered: called with the error of the broker, or with ``None``.
         """
         assert self._receiver is not None  # a closed consumer opens no subscription
         subscription = StompSubscription(b"s%d" % next(self._shared.ids), self._receiver)
@@ -172,9 +175,9 @@ class Subscriptions:
                 subscriptions.remove(subscription)
 
     def _unsubscribe(self, subscription: StompSubscription) -> None:
-        """End a subscription: the broker takes back its unacknowledged messages. The broker sends no count when it
-        delivers them again, so the client keeps the counts (S110).
-        """
+        """End a subscription by an UNSUBSCRIBE frame. The broker then takes back the unacknowledged messages of the
+        subscription. The broker sends no delivery count when it delivers these messages again, so the client keeps the
+        counts (S110)."""
         self._forget(subscription)
         if subscription.held:
             for inbound in [inbound for inbound in self.outstanding if inbound.subscription is subscription]:
@@ -191,8 +194,8 @@ class Subscriptions:
             closing.settle(error)
 
     def release(self, subscription: StompSubscription) -> None:
-        """End a retired subscription, or the subscription of a stopped consumer, as soon as the caller can acknowledge
-        none of its messages."""
+        """End a retired subscription, or the subscription of a stopped consumer, if no message is left that the caller
+        can acknowledge."""
         if subscription.open and subscription.held == subscription.returned:
             self._unsubscribe(subscription)
 
@@ -202,9 +205,11 @@ class Subscriptions:
             self.release(subscription)
 
     def retire_all(self) -> None:
-        """Let each subscription end as soon as the caller holds none of its messages. Until then it gets nothing more.
+        """Let each subscription end as soon as the caller holds none of its messages. From now on they get no more
+        messages.
 
-        Call this before messages are given back that the broker can deliver only to another subscription.
+        Call this method before the caller's messages are given back, if the broker can deliver them only to another
+        subscription.
         """
         for subscription in self.all:
             subscription.retired = True
@@ -213,11 +218,11 @@ class Subscriptions:
         self.all.clear()
 
     def replace_retired(self, answered: Callable[[BaseException | None], None]) -> None:
-        """Open a subscription in place of the retired ones. If the broker allows the consumer only one, open it at the
-        end of the retired one.
+        """Open one subscription in place of the retired subscriptions. If the broker allows the consumer only one
+        subscription, open it after the end of the retired one.
 
         Args:
-            answered: gets the error of the broker, or ``None``.
+            answered: called with the error of the broker, or with ``None``.
         """
         self._reopened = answered
         self._open_again()
@@ -233,7 +238,7 @@ class Subscriptions:
             self.subscribe(answered)
 
     def close(self, done: Completion[None]) -> None:
-        """End all subscriptions. Complete ``done`` when the broker has confirmed the end of each."""
+        """End all subscriptions. Complete ``done`` when the broker has confirmed the end of each subscription."""
         for subscription in [*self.all, *self._retired]:
             self._unsubscribe(subscription)
         self._receiver = None
@@ -255,7 +260,8 @@ class Subscriptions:
             inbound.counted = shared.counts.of(inbound)
 
     def ack_lines(self, inbound: StompInbound, subscription: StompSubscription) -> bytes:
-        """Return the header lines that name a message in ACK and NACK."""
+        """Return the header lines that name a message in an ACK or NACK (the frames that acknowledge or refuse a
+        message)."""
         if self._shared.ack_by_id:
             # a sender may have set a property ``ack``; on Artemis the message id has the value that the ACK needs
             key = b"\nmessage-id:" if self._dialect.routed else b"\nack:"
@@ -264,13 +270,13 @@ class Subscriptions:
         return b"message-id:%s\nsubscription:%s\n" % (message_id, subscription.id)
 
     def acknowledge(self, inbound: StompInbound) -> None:
-        """Send an ACK, if the broker still wants one."""
+        """Send an ACK (acknowledgement) for a message, if the broker still waits for it."""
         if inbound in self.outstanding and inbound.ack is not None:
             self._engine.write(b"ACK\n", inbound.ack, b"\n\0")
             self.acknowledged(inbound)
 
     def acknowledged(self, inbound: StompInbound) -> None:
-        """Forget a message whose ACK was sent or is a part of a transaction."""
+        """Forget a message, because its ACK was sent, alone or as a part of a transaction."""
         if self.outstanding.pop(inbound, self) is self:
             return
         subscription: StompSubscription = inbound.subscription

@@ -21,9 +21,10 @@ class Upload:
     Args:
         start: the first line, and the header lines that the connection adds.
         payload: the rest of the frame.
-        receipt: the id of the receipt that the frame asks for. ``None`` means that it asks for none.
-        answered: called with the error if the body cannot be read. If the frame asks for no receipt, also called when
-            the whole frame was sent.
+        receipt: the id of the RECEIPT (confirmation) that the frame asks for. ``None`` means that the frame asks for no
+            RECEIPT.
+        answered: called with the error if the body cannot be read. If the frame asks for no RECEIPT, it is also called
+            when the whole frame was sent.
     """
 
     def __init__(self, start: bytes, payload: StreamedPayload, receipt: bytes | None, answered: Answer) -> None:
@@ -31,22 +32,22 @@ class Upload:
         self.answered = answered
         self.body = payload.body
         self.begun = False
-        """Whether a part of the frame was taken, so that it may have been sent."""
+        """Whether a part of the frame was taken and may have been sent."""
         self.failed: JMSException | None = None
-        """The error because of which the body cannot be read. ``None`` if there is none."""
+        """The error that prevents reading the body. ``None`` if there is no error."""
         self._start = start + payload.head + payload.mark
         self._tail = payload.tail
         self._left = payload.body.length
         self._ready = b""
 
     def take(self) -> bytes:
-        """Return the bytes of the frame that are ready, or ``b""``."""
+        """Return the bytes of the frame that are ready to be sent, or ``b""`` if no bytes are ready."""
         ready, self._ready = self._ready, b""
         self.begun = self.begun or bool(ready)
         return ready
 
     def add(self, piece: bytes, error: JMSException | None) -> None:
-        """Take the next piece of the body."""
+        """Add the next piece of the body, or the error that prevents reading it."""
         self.failed = error
         self._left -= len(piece)
         self._ready = self._start + piece if self._left else self._start + piece + self._tail
@@ -63,14 +64,14 @@ class Uploads:
 
     Args:
         read: begins to read a body.
-        arrived: called when more bytes of the frame are ready, or when its body cannot be read.
+        arrived: called when more bytes of a frame are ready, or when the body of a frame cannot be read.
     """
 
     def __init__(self, read: Callable[[BodySource], Reading], arrived: Callable[[Upload], None]) -> None:
         self.waiting: list[Upload] = []
-        """The frames that wait because other frames are sent before them."""
+        """The frames that wait, because other frames must be sent before them."""
         self.current: Upload | None = None
-        """The frame that is being sent."""
+        """The frame that is being sent now. ``None`` if there is none."""
         self._read = read
         self._arrived = arrived
         self._reading: Reading | None = None
@@ -82,7 +83,8 @@ class Uploads:
         self.current, self._reading = upload, self._read(upload.body)
 
     def take(self, upload: Upload) -> bytes:
-        """Return the ready bytes of the present frame. If there are none, ask for the next piece."""
+        """Return the bytes of the present frame that are ready. If no bytes are ready, ask for the next piece of the
+        body."""
         data = upload.take()
         if upload.over:
             self.end()
@@ -93,7 +95,7 @@ class Uploads:
 
     def _take(self, piece: bytes, error: JMSException | None) -> None:
         upload = self.current
-        assert upload is not None  # a reading that was closed gives nothing
+        assert upload is not None  # a reading gives nothing after it was closed
         self._asked = False
         upload.add(piece, error)
         if error is not None:
@@ -101,7 +103,7 @@ class Uploads:
         self._arrived(upload)
 
     def end(self) -> None:
-        """End the upload, because no more bytes of this frame are needed."""
+        """End the upload of the present frame, because no more bytes of this frame are needed."""
         if self._reading is not None:
             self._reading.close()
         self.current = self._reading = None

@@ -1,4 +1,4 @@
-"""The window of a consumer: how much the broker sends before it waits for ACKs.
+"""The window of a consumer, which limits how much the broker sends before it waits for ACKs (acknowledgements).
 
 Messages that the caller holds fill the window. When the window is full, the client opens another subscription beside
 the first, so that the consumer does not stall (S53).
@@ -20,23 +20,24 @@ __all__ = ["Window"]
 log = logging.getLogger("pyjmsack.stomp")
 
 _NO_SUBSCRIPTION = "AMQ339016"
-"""Artemis ends the connection with this code if it refuses a subscription. While sends are on their way, its ERROR
-does not say which request it answers."""
+"""The code with which Artemis ends the connection when it refuses a subscription. The code is needed, because the ERROR
+frame does not say which request was refused while sends are on their way."""
 _MOST_REFUSING = 1000
-"""The most queues that ``_refusing`` contains. If there are more, the oldest is forgotten, and a consumer of it asks
-again."""
+"""The largest number of queues in ``_refusing``. If more are added, the oldest one is forgotten, and a consumer of this
+queue asks again."""
 _refusing: dict[tuple[str, str], None] = {}
 """The broker and the name of each queue that refused another subscription of a consumer.
 
-All connections of the process share this, because Artemis ends a connection with each refusal: a consumer that failover
-restores, or that the program opens again, must not ask again. Loops on several threads use this without a lock; at
-worst one of them asks once more."""
+All connections of the process share this dictionary, because Artemis ends a connection with each refusal. Therefore a
+consumer must not ask again after failover has restored it, or after the program has opened it again. Loops on several
+threads use this dictionary without a lock. At worst, one of them asks once more.
+"""
 
 _STALL = 0.02
 """Seconds after which a full window is checked again."""
 _FULL = 0.9
-"""A window in bytes counts as full when this part of it is used, because we know only roughly how the broker counts a
-frame."""
+"""A window that is counted in bytes is full when this part of it is used. The part is below 1, because this client
+knows only roughly how the broker counts the bytes of a frame."""
 
 
 class Window:
@@ -45,11 +46,12 @@ class Window:
     Args:
         shared: the common state of the connection.
         info: describes the consumer.
-        sink: the inbox. While messages are in it, the caller does not hold the whole window.
-        subscriptions: their messages fill the window.
-        aside: says when so many copies are on their way that the consumer must not ask for more messages.
-        serial: True if the session acknowledges each message before it hands out the next one. Then prefetch 1 needs no
-            second subscription.
+        sink: the inbox. While messages wait in the inbox, the caller does not hold the whole window.
+        subscriptions: the subscriptions of the consumer, whose messages fill the window.
+        aside: counts the copies for the dead-letter queue. While too many of these copies are on their way, the
+            consumer must not ask for more messages.
+        serial: True if the session acknowledges each message before it hands out the next one. In this case, a consumer
+            with prefetch 1 needs no second subscription.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Window:
         self.size = int(size * _FULL) if subscriptions.by_bytes else size
         """The number of messages or bytes at which a subscription is full."""
         self.widens = not info.presettled and not (serial and info.prefetch <= 1)
-        """True if the consumer gets more room when it is full."""
+        """True if the window gets more room when it is full."""
         self._place = shared.place, info.destination.name
         self._timer: Timer | None = None
         self._warned = False
@@ -88,9 +90,8 @@ class Window:
             self._timer = self._shared.connector.call_later(_STALL, self._look)
 
     def _look(self) -> None:
-        """Check the window again, because it was full a moment ago. If it is still full although the inbox is empty,
-        make more room, because the caller holds all messages.
-        """
+        """Check the window again, because it was full a moment ago. If the window is still full and the inbox is empty,
+        the caller holds all messages, and this method makes more room."""
         self._timer = None
         if self._subscriptions.stopped or self._shared.engine.failed is not None or not self.is_full:
             return
@@ -113,15 +114,15 @@ class Window:
         elif self._aside.busy:
             self.watch()
         elif self._place in _refusing:
-            self._warn_of_stall("the broker refused another subscription for it before")
+            self._warn_of_stall("the broker refused another subscription of this consumer before")
         elif not self._shared.dialect.routed and (info.subscription is not None or info.exclusive):
-            self._warn_of_stall("this broker allows it one subscription only")
+            self._warn_of_stall("this broker allows this consumer only one subscription")
         else:
             self._subscriptions.subscribe(self._subscription_opened)
 
     def _subscription_opened(self, error: BaseException | None) -> None:
-        """Handle the answer to a request for one more subscription. If the broker refused it, for example because the
-        queue has a limit on its consumers, go on with the present subscriptions."""
+        """Handle the answer to a request for one more subscription. If the broker refused the subscription, for example
+        because the queue has a limit on its consumers, go on with the present subscriptions."""
         if error is None or (isinstance(error, ConnectionLostException) and error.error_code != _NO_SUBSCRIPTION):
             return
         _refusing.pop(self._place, None)
@@ -131,8 +132,8 @@ class Window:
         self._warn_of_stall(str(error))
 
     def _acknowledge_early(self) -> None:
-        """Acknowledge the messages that the caller holds, to make room for more. The messages are safe in this client
-        as long as their subscription lives."""
+        """Acknowledge the messages that the caller holds, to make room for more. This client delivers these messages
+        again if necessary, as long as the subscription lives."""
         outstanding = self._subscriptions.outstanding
         handed_out = len(outstanding) - self._sink.buffered()
         for inbound in [*outstanding][: max(0, handed_out)]:
