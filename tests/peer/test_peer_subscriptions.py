@@ -362,7 +362,7 @@ def test_a_broker_that_gives_a_temporary_queue_no_name_gets_one_error(face: Face
     """It was an AttributeError; the session goes on."""
     peer = face.peer(dynamic_name=lambda number: name)
     session = face.session(peer)
-    with pytest.raises(JMSException, match="the broker gave it no name"):
+    with pytest.raises(JMSException, match="the broker gave the destination no name"):
         session.create_temporary_queue()
     session.create_producer(Queue("q")).send("goes on")
     assert [transfer.message.body for transfer in peer.wait_transfers(1)] == ["goes on"]

@@ -1,2 +1,2 @@
-"""AMQP 1.0: the message codec, and the provider. The provider uses one of two engines without sockets: our own engine,
-or python-qpid-proton."""
+"""AMQP 1.0: the provider, and the code that encodes and decodes messages. The provider uses one of two engines, which
+open no sockets: the engine of this project, or the library python-qpid-proton."""

@@ -21,7 +21,7 @@ class Arrivals:
     Args:
         connector: makes the files.
         directory: the directory of the files. ``None`` means the directory for temporary files.
-        limit: bytes of the largest message that is kept (``jms.maxMessageSize``).
+        limit: the size in bytes of the largest message that is kept (``jms.maxMessageSize``).
         take: called with each message in its turn; the arguments are the engine's handle of the delivery, the message,
             and whether the broker has settled it.
         written: called on the loop after a write, with the number of bytes of this connection that wait for the disk.
@@ -68,7 +68,7 @@ class Arrivals:
             self._take(delivery, inbound, settled)
 
     def begin(self, delivery: Any, start: bytes) -> bool:
-        """Begin to write a large message to a file. Return False if it is not a bytes message.
+        """Begin to write a large message to a file. Return False if the message is not a bytes message.
 
         Messages of other types are gathered in memory, because they are decoded as a whole.
         """
@@ -114,6 +114,7 @@ class Arrivals:
                 return
 
     def forget(self) -> None:
-        """Forget all messages that were not handed out. The link ended, so the broker still has them."""
+        """Forget all messages that were not handed out. The broker still has these messages, because the link ended
+        before they were acknowledged."""
         self.abort()
         self._waiting.clear()

@@ -30,8 +30,8 @@ _CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9_-]+)", re.IGNORECASE)
 _CHARSETS = frozenset(
     ("utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "iso-8859-15", "windows-1252", "utf-16", "utf-16le")
 )
-"""The character sets that are decoded. The other codecs of Python are rare, are no character sets, or take a time that
-grows with the square of the length."""
+"""The character sets that this module decodes. The other codecs of Python are rare, are no character sets, or need a
+time that grows with the square of the length."""
 
 
 def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, content_type: str | None) -> tuple[int, Any]:
@@ -42,13 +42,13 @@ def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, conte
 
     Args:
         data: the message.
-        code: the descriptor of the body sections; 0 means that there is no body section.
+        code: the descriptor (the number of the type) of the body sections. 0 means that there is no body section.
         spans: the positions of the body sections in the message.
         mark: the value of the annotation ``x-opt-jms-msg-type``. ``None`` means that it is absent.
         content_type: the content type in the properties section.
 
     Raises:
-        MessageFormatException: the body cannot be decoded; the text names section and offset.
+        MessageFormatException: the body cannot be decoded. The text names the section and the position.
     """
     try:
         if code == VALUE:
@@ -96,7 +96,7 @@ def _classify_value(mark: int | None, value: Any) -> tuple[int, Any]:
 
 
 def _nothing(mark: int | None) -> tuple[int, Any]:
-    """For a message without a body, return its JMS class and the value that is used as its body."""
+    """Return the JMS class of a message without a body, and the value that is used as its body."""
     if mark == BYTES:
         return BYTES, b""
     if mark == MAP:
@@ -145,7 +145,8 @@ def is_plain_bytes(mark: int | None, content_type: str | None) -> bool:
 
 
 def charset_of(content_type: str | None) -> str | None:
-    """Return the character set of a content type, or ``None`` if it is not text or the character set is unknown."""
+    """Return the character set of a content type, or ``None`` if the content is not text or the character set is
+    unknown."""
     match = _TEXT_TYPE.fullmatch(content_type) if content_type else None
     if match is None:
         return None

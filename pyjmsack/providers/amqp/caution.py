@@ -1,21 +1,22 @@
 """Decides when a link takes one message at a time, because Artemis mixes up messages after a connection is lost.
 
 A queue of Artemis 2.7 to 2.56 has an entry for each message. The entry names the link that is about to send the
-message. When a connection with a consumer is lost, its messages go back to the queue, and at once to other links, while
-the thread of the lost connection still has entries to send. That thread then writes into the new link, beside the
-thread to which the link belongs. The result is two messages in one transfer, an empty transfer, or bytes of one message
-in the delivery of another. A client that accepts such a delivery removes a message from the queue that no client has
-received.
+message. When a connection with a consumer is lost, its messages go back to the queue, and from there at once to other
+links. At this time the thread of the lost connection may still have entries to send. This thread then writes into the
+new link, and so does the thread to which the new link belongs. The result is two messages in one transfer (the frame
+that carries a message), an empty transfer, or bytes of one message in the delivery of another. A client that accepts
+such a delivery removes a message from the queue that no client has received.
 
-The two threads mix messages up only where a link has credit for several messages. So a link that is attached soon after
-a loss gets credit for one message at a time, until the lost connection has nothing left to send. Both threads can still
-write this one message. Then an empty transfer comes beside the message, and no other message is lost.
+The two threads mix messages up only where a link has credit for several messages. Therefore a link that is opened soon
+after a loss gets credit for one message at a time, until the lost connection has nothing left to send. Both threads may
+still write this one message. In this case an empty transfer comes in addition to the message, and no message is lost.
 ``docs/upstream/`` describes the defect, and ``docs/failover.md`` says what it means for users.
 
-Waiting for a fixed time is not enough, because the thread of the lost connection may be late. The messages themselves
-tell more. The messages of the lost connection go back to the head of their queue, and Artemis counts a delivery for
-each. So the link first receives as many counted messages as this process had in its inboxes. When the link then
-receives a message that was never delivered before, the broker has nothing left to send for the lost connection.
+Waiting for a fixed time is not enough, because the thread of the lost connection may be late. Therefore the link also
+looks at the messages. The messages of the lost connection go back to the head of their queue, and Artemis counts a
+delivery for each of them. Therefore the link first receives as many counted messages as this process had in its
+inboxes. When the link then receives a message that was never delivered before, the broker has nothing left to send for
+the lost connection.
 """
 
 from __future__ import annotations
@@ -34,15 +35,17 @@ _ANSWERS = 5
 """Three numbers for the shortest time for which a link that begins after a loss takes one message at a time.
 
 This time is ``_SECONDS``. If the broker is slow, it is ``_ANSWERS`` times the time that the broker needs for an answer,
-but at most ``_SECONDS_AT_MOST``.
-We measured the time from a loss to the last message that Artemis wrote for the lost connection: some milliseconds on a
-quiet machine, 1.6 s at a broker that had just started beside two busy processes, and 8 s beside twenty busy processes
-for each core. In the last case the answers of the broker are late too, so the factor covers it."""
+but at most ``_SECONDS_AT_MOST``. We measured the time from a loss to the last message that Artemis wrote for the lost
+connection: some milliseconds on a quiet machine, 1.6 s at a broker that had just started beside two busy processes, and
+8 s beside twenty busy processes for each core. In the last case the answers of the broker are late too, and the factor
+covers this case.
+"""
 
 _LATE_ANSWERS, _LATE_SECONDS_AT_MOST = 25, 20.0
-"""Two numbers for the longest time for which such a link takes one message at a time. This time is ``_SECONDS``, or
-``_LATE_ANSWERS`` times the slowest answer, but at most ``_LATE_SECONDS_AT_MOST``. The link waits for so long if
-messages of the lost connection are not delivered again, for example because another client took them."""
+"""Two numbers for the longest time for which a link that begins after a loss takes one message at a time. This time is
+``_SECONDS``, or ``_LATE_ANSWERS`` times the slowest answer, but at most ``_LATE_SECONDS_AT_MOST``. The link waits for
+the longest time if messages of the lost connection are not delivered again, for example because another client took
+them."""
 
 _PAUSE = 0.1
 """Seconds between two checks whether the messages of the lost connection were delivered again."""
@@ -52,16 +55,17 @@ _REMEMBERED = 60.0
 Artemis, the time after which the broker notices a loss at the latest."""
 
 _MOST_ADDRESSES = 10_000
-"""The number of addresses for which this module remembers how many messages have to be delivered again. For older
-addresses, this module relies on the shortest time, and on a message that was never delivered before."""
+"""The number of addresses for which this module remembers how many messages have to be delivered again. An older
+address is forgotten. A link for a forgotten address waits for the shortest time, and until a message comes that was
+never delivered before."""
 
 _RECENTLY = 1.0
-"""If the last message of a lost link came within so many seconds before the loss, the broker probably had more messages
-for the link, even if nothing was buffered."""
+"""If the last message of a lost link came within this number of seconds before the loss, the broker probably had more
+messages for the link, even if nothing was buffered."""
 
 
 class Single(IntEnum):
-    """Whether a link has credit for one message at a time."""
+    """The decision whether a link has credit for one message at a time."""
 
     NO = 0
     FOR_A_WHILE = 1
@@ -72,9 +76,9 @@ class _Losses:
     """The memory of this process about its lost connections. All connections share this object, because any connection
     may read the queue that a lost connection read.
 
-    Loops in two threads may count at the same time. Then the count may be wrong by one. If it is too high, a link takes
-    one message at a time for a little longer. If it is too low, a link relies on the shortest time, and on a message
-    that was never delivered before.
+    Loops in two threads may count at the same time. In this case the count may be wrong by one. If the count is too
+    high, a link takes one message at a time for a little longer. If the count is too low, a link waits for the shortest
+    time, and until a message comes that was never delivered before.
     """
 
     last: float | None = None
@@ -92,13 +96,13 @@ def lost(cautions: Iterable[Caution] = ()) -> None:
         if ahead := caution.ahead(now):
             _Losses.due[caution.address] = (
                 _Losses.due.pop(caution.address, 0) + ahead
-            )  # moved to the end, as the newest
+            )  # the address moves to the end, because it is the newest
     for oldest in list(_Losses.due)[:-_MOST_ADDRESSES]:
         _Losses.due.pop(oldest, None)
 
 
 def single_credit(policy: str) -> Single:
-    """Return whether a link that is attached now takes one message at a time.
+    """Return whether a link that is opened now takes one message at a time.
 
     Args:
         policy: the value of ``amqp.singleCredit``.
@@ -125,29 +129,30 @@ class Caution:
         self._returns = returns
         self._buffered = buffered
         self._answer = self._slowest = 0.0
-        """The seconds that the broker took to answer the attach, and the seconds of its slowest answer."""
+        """Two numbers of seconds: the time that the broker took to answer the Attach frame, and the time of its slowest
+        answer."""
         self._begun: float | None = None
         self._asked = 0.0
         self._repeated = False
-        """Whether the last message was delivered before."""
+        """Whether the last message was a redelivery."""
         self.arrived = 0.0
-        """The time when the last messages came, on the monotonic clock; 0 means that none has come."""
+        """The time when the last messages came, on the monotonic clock in seconds. 0 means that no message has come."""
 
     def ahead(self, now: float) -> int:
-        """Return how many messages are certain to go back to the queue if the connection is lost now."""
+        """Return the number of messages that will certainly go back to the queue if the connection is lost now."""
         if not self._returns:
             return 0
         return max(self._buffered(), int(self.arrived > 0 and now - self.arrived < _RECENTLY))
 
     def answered(self, seconds: float) -> None:
-        """Remember how many seconds the broker took to answer the attach."""
+        """Remember the number of seconds that the broker took to answer the Attach frame."""
         self._answer = self._slowest = seconds
 
     def asked(self) -> bool:
         """Remember that credit for one message is granted.
 
         Returns:
-            True if this is the first such credit of a link that is limited to one message at a time for a while. The
+            True if this is the first credit of a link that takes one message at a time for a while. The
             time of :meth:`time_left` begins with this credit.
         """
         self._asked = monotonic()
@@ -171,8 +176,8 @@ class Caution:
             _Losses.due.pop(self.address, None)
 
     def time_left(self) -> float:
-        """Return the seconds until the next check whether the link may have its whole window; 0 means that it may have
-        it now."""
+        """Return the seconds until the next check whether the link may have its whole window. 0 means that the link may
+        have its whole window now."""
         now = monotonic()
         elapsed = now - (now if self._begun is None else self._begun)
         earliest = min(max(_SECONDS, _ANSWERS * self._answer), _SECONDS_AT_MOST)

@@ -1,6 +1,7 @@
 """The link that begins and ends the transactions of a session, one transaction at a time (AMQP 1.0 4.1-4.5).
 
-In the words of AMQP, a transaction is declared at its begin, and discharged at its commit or rollback.
+In the words of AMQP, a client declares a transaction to begin it, and discharges a transaction to commit it or to roll
+it back.
 """
 
 from __future__ import annotations
@@ -32,17 +33,19 @@ _DECLARE = b"\x00\x53\x77\x00\x53\x31\x45"  # amqp-value of declare (4.5.2) with
 
 
 _LONGEST_ID = 255
-"""The most bytes of a transaction id, because the request that ends a transaction has no room for more."""
+"""The largest number of bytes of a transaction id, because the request that ends a transaction has no room for more."""
 
 
 def _discharge(txn_id: bytes, fail: bool) -> bytes:
-    """Return the encoded request that ends a transaction: a rollback if ``fail``, otherwise a commit (4.5.3)."""
+    """Return the encoded request that ends a transaction. If ``fail`` is true, the request is a rollback, and otherwise
+    a commit (4.5.3)."""
     fields = b"\xa0" + bytes([len(txn_id)]) + txn_id + (b"\x41" if fail else b"\x42")
     return b"\x00\x53\x77\x00\x53\x32\xc0" + bytes([len(fields) + 1, 2]) + fields
 
 
 class AmqpCoordinator(AmqpLink):
-    """The link of one transacted session to the broker's transaction coordinator."""
+    """The link of one transacted session to the transaction coordinator, which is the part of the broker that manages
+    transactions."""
 
     def __init__(self, engine: AmqpEngine, session: SessionEnd, name: str) -> None:
         attach = Attach(
@@ -63,12 +66,14 @@ class AmqpCoordinator(AmqpLink):
     # -- states of the open transaction -------------------------------------------------------------------------
 
     def send_state(self) -> bytes:
-        """Return the encoded transactional state for a transfer (4.4.1), or raise if there is no transaction (S87)."""
+        """Return the encoded state that makes a sent message a part of the open transaction (4.4.1). Raise an error if
+        no transaction is open (S87)."""
         self._check()
         return self._send_state
 
     def ack_state(self) -> bytes:
-        """Return the encoded transactional state for an acceptance (4.4.2), or raise if there is no transaction."""
+        """Return the encoded state that makes an acknowledgement a part of the open transaction (4.4.2). Raise an error
+        if no transaction is open."""
         self._check()
         return self._ack_state
 
@@ -82,7 +87,8 @@ class AmqpCoordinator(AmqpLink):
     # -- requests -----------------------------------------------------------------------------------------------
 
     def declare(self, done: Completion[None]) -> None:
-        """Begin a transaction. May be called before the broker has answered the discharge of the previous one.
+        """Begin a transaction. The caller may call this before the broker has answered the discharge, which ends the
+        previous transaction.
 
         There is never more than one open transaction. A second one would replace the first, and nobody would commit the
         work of the first.
@@ -102,8 +108,8 @@ class AmqpCoordinator(AmqpLink):
             done.settle(declared.error)
 
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
-        """Commit the transaction, or roll it back if ``fail``. If no transaction is open, a commit fails and a rollback
-        succeeds."""
+        """Commit the transaction, or roll it back if ``fail`` is true. If no transaction is open, a commit fails and a
+        rollback succeeds."""
         txn_id, self._txn_id = self._txn_id, None
         error = self.closed or self._failed
         if txn_id is None or error is not None:
@@ -125,7 +131,7 @@ class AmqpCoordinator(AmqpLink):
         self.on_flow()
 
     def on_flow(self) -> None:
-        """Send the waiting requests while there is credit."""
+        """Send the waiting requests, because the broker may have given credit for them."""
         while self._waiting and self._link.credit > 0:
             payload, done, declares = self._waiting.popleft()
             self._link.send(payload, (done, declares))
@@ -162,7 +168,7 @@ class AmqpCoordinator(AmqpLink):
     # -- end ----------------------------------------------------------------------------------------------------
 
     def _ended(self, error: JMSException) -> None:
-        """Fail the requests that wait, because the broker will answer none of them."""
+        """Fail the requests that wait, because the link ended and the broker will not answer them."""
         sent = [] if self._link is None else self._link.abandon()
         pending = [done for done, _ in sent] + [done for _, done, _ in self._waiting]
         self._waiting.clear()

@@ -1,4 +1,4 @@
-"""Decides how much credit one receiving link grants (AMQP 1.0 2.6.7), by the rules S50 and S53."""
+"""Decides how much credit one receiving link grants (AMQP 1.0 2.6.7), as the rules S50 and S53 demand."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ __all__ = ["Credit"]
 
 
 class Credit:
-    """Decides how much credit one link grants, and remembers what this decision needs. The receiver grants the credit.
+    """Decides how much credit one link grants, and stores the facts that are needed for the decision. The receiver
+    grants the credit.
 
     Args:
-        prefetch: the size of the prefetch window; 0 means that the caller pulls each message.
+        prefetch: the size of the prefetch window in messages. 0 means that the caller pulls each message.
         caution: decides whether the link takes one message at a time.
     """
 
@@ -19,24 +20,26 @@ class Credit:
         self.prefetch = prefetch
         self._caution = caution
         self.stopped = False
-        """True after the core stopped the deliveries: no credit is granted, and messages that still arrive go back."""
+        """True after the core has stopped the deliveries. No more credit is granted, and messages that still arrive go
+        back to the queue."""
         self.held_back = False
-        """True if a drain took the credit. No credit is granted until the core asks for it. Otherwise new messages
-        could arrive during a rollback, and would come before the older messages that it delivers again (S83)."""
+        """True if a drain took the credit. No credit is granted until the core asks for credit. Otherwise new messages
+        could arrive during a rollback, before the older messages that are delivered again after the rollback (S83)."""
         self.pulling = False
         """True if the caller pulled a message that has not arrived yet."""
         self.due_after_drain = False
         """True if the core asked for credit during a drain. The credit is granted when the drain is over."""
 
     def due(self, credit: int, buffered: int) -> int:
-        """Return the number of messages for which to grant credit now; 0 means none.
+        """Return the number of messages for which the receiver has to grant credit now. 0 means no credit.
 
         By rule S53, credit is due when half the prefetch window is used, unless the messages in the inbox fill the
         window. A link that takes one message at a time gets credit for one message, if the previous message has
         arrived and the inbox has room.
 
         Args:
-            credit: the credit that the link has; below 0 if the broker sent more than it was asked for.
+            credit: the credit that the link has. The number is below 0 if the broker sent more messages than it had
+                credit for.
             buffered: the number of messages that wait for the caller or for the disk.
         """
         prefetch = self.prefetch

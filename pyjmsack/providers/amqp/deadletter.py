@@ -1,7 +1,8 @@
 """Saves dead letters that the broker would discard.
 
-ActiveMQ Classic discards a rejected message that is not persistent. So the client sends a copy to the dead-letter
-queue. When the broker has confirmed the copy, the client accepts the original (S118; docs/broker-facts.md, trap 8).
+ActiveMQ Classic discards a rejected message that is not persistent. Therefore the client sends a copy of the message to
+the dead-letter queue. When the broker has confirmed the copy, the client accepts the original (S118;
+docs/broker-facts.md, trap 8).
 
 If a consumer of the dead-letter queue rejects a message, the client sends no outcome and the message stays there.
 Otherwise Classic would discard the message, and Artemis would deliver it again at once, without end.
@@ -40,7 +41,7 @@ __all__ = ["DeadLetters"]
 log = logging.getLogger("pyjmsack.amqp")
 
 _LINK = 0
-"""The number of the sender's link in its session. The core numbers its own links from 1, so 0 is free."""
+"""The number of this sender's link in its session. The core numbers its own links from 1, so 0 is free."""
 
 
 class DeadLetters:
@@ -82,7 +83,7 @@ class DeadLetters:
         rejected by a consumer of the dead-letter queue, gets no outcome until its consumer ends.
 
         Returns:
-            False if the message needs no copy, so that the outcome can be sent as usual.
+            False if the message needs no copy. The caller then sends the outcome as usual.
         """
         if outcome is not Outcome.REJECTED:
             return False
@@ -110,7 +111,8 @@ class DeadLetters:
         return True
 
     def _attach(self) -> AmqpSender:
-        """Return a sender that takes copies before its link is open, and fails them if the broker refuses the link."""
+        """Return a sender for the copies, which takes copies before its link is open. If the broker refuses the link,
+        the copies fail."""
         session = self._session
         name = f"pyjmsack:dead-letters:{next(self._numbers)}"
         info = ProducerInfo(_LINK, 0, self._queue)
@@ -150,6 +152,7 @@ class DeadLetters:
     def afterwards(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
         """Wait until no message of certain receivers is being copied, and then call ``then``. ``concerns`` returns True
         for these receivers.
+
         The caller ends these receivers in ``then``. If a link ended earlier, the original message would go back to its
         queue although it was copied.
         """

@@ -17,7 +17,7 @@ _OFFERED = {"delivery-delay": "DELAYED_DELIVERY", "shared-subscription": "SHARED
 
 @dataclass(frozen=True)
 class AmqpDialect:
-    """The differences of one broker from others.
+    """The properties in which one broker differs from others.
 
     ``refusal`` is the outcome for a message that the client refuses, because the message is beyond its redelivery
     limit, has expired, or cannot be decoded.
@@ -28,7 +28,7 @@ class AmqpDialect:
     topic_prefix: str
     refusal: Outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
     takes_back: bool = True
-    """Whether a link can still be used after a message on it was aborted (AMQP 1.0 2.6.14)."""
+    """Whether a link can still be used after a message was taken back while it was being sent (AMQP 1.0 2.6.14)."""
     dead_letters: str = "DLQ"
     """The name of the dead-letter queue, which gets rejected messages."""
     discards: bool = False
@@ -71,7 +71,7 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
     classic = broker.startswith("classic-")
     own_queues = str(announced.get("queue-prefix", "queue://" if classic else ""))
     own_topics = str(announced.get("topic-prefix", "topic://" if classic else ""))
-    # Classic moves a message with either outcome to the dead-letter queue, and REJECTED says so more plainly
+    # Classic moves a message with either outcome to the dead-letter queue, and REJECTED is the plainer name
     refusal = Outcome.REJECTED if classic else Outcome.MODIFIED_FAILED_UNDELIVERABLE
     dead_letters = "ActiveMQ.DLQ" if classic else "DLQ"
     queues, topics = own_queues + queue_prefix, own_topics + topic_prefix

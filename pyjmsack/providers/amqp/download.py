@@ -1,7 +1,8 @@
 """Receives a large bytes message in pieces, which go to a file. The message is handed out when it is complete (S168).
 
-The message is complete before the caller gets it. So acknowledgement, failover and the guard against duplicates treat
-it like any other message. The loop does a small piece of work for each transfer, and never works on the whole message.
+The message is complete before the caller gets it. Therefore acknowledgement, failover and the guard against duplicates
+treat it like any other message. The loop does a small piece of work for each transfer, and never works on the whole
+message.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ __all__ = ["Download", "SpooledInbound"]
 
 
 class SpooledInbound(AmqpInbound):
-    """A large bytes message. Its ``payload`` is the message with an empty body; the whole message is in a file."""
+    """A large bytes message. Its ``payload`` is the message with an empty body, and a file contains the whole
+    message."""
 
     __slots__ = ("_size", "_spool", "body", "spans")
 
@@ -69,8 +71,8 @@ class SpooledInbound(AmqpInbound):
     def identity(self) -> bytes | None:
         """Return the identity of the whole message, as :meth:`AmqpInbound.identity` does.
 
-        Returns ``None`` if the file cannot be read. Then the message may be handed out twice, but it is never skipped
-        by mistake.
+        Returns ``None`` if the file cannot be read. In this case the message may be handed out twice, but it is never
+        skipped by mistake.
         """
         if self._identity is None:
             with suppress(OSError, MessageFormatException):  # to_message() raises an error for the caller
@@ -122,8 +124,8 @@ class Download:
         start: the first bytes of the message.
         head: the sections before its body, see :func:`head_of`.
         spool: the place in a file to which its bytes are written.
-        limit: the most bytes that the message may have (``jms.maxMessageSize``). Only the first bytes of a larger
-            message are kept.
+        limit: the largest number of bytes that the message may have (``jms.maxMessageSize``). Only the first bytes of a
+            larger message are kept.
     """
 
     def __init__(self, delivery: Any, start: bytes, head: bytes, spool: Spool, limit: int) -> None:
@@ -151,7 +153,7 @@ class Download:
 
     @property
     def unwritten(self) -> int:
-        """The number of bytes that wait for the disk, of all messages of this connection."""
+        """The number of bytes that wait for the disk. All messages of this connection count together."""
         return self._spool.unwritten
 
     @property
@@ -177,7 +179,7 @@ class Download:
             self._spool.write(data)
 
     def finish(self, settled: bool) -> None:
-        """Finish the message after its last piece. If ``settled``, the broker wants no outcome."""
+        """Finish the message after its last piece. If ``settled`` is true, the broker wants no outcome."""
         self.settled = settled
         self._whole = True
         if self._is_dropped:

@@ -1,5 +1,6 @@
-"""Keeps the drains of one receiving link: which callers wait for them, and when a drain is repeated or overdue (AMQP
-1.0 2.6.7)."""
+"""Keeps the drains of one receiving link. A drain asks the broker to send the messages that it has, and to give the
+rest of the credit back (AMQP 1.0 2.6.7). This module knows which callers wait for a drain, and when a drain is repeated
+or overdue."""
 
 from __future__ import annotations
 
@@ -11,27 +12,29 @@ from pyjmsack.spi.engine import Connector, Timer
 __all__ = ["Drains"]
 
 _REPEAT, _REPEAT_AT_MOST = 0.05, 1.0
-"""Seconds until an unanswered drain is sent again, and the upper limit of this time, which doubles at each repetition.
-The first time is short, because a caller that waits for the drain is not given the messages that arrive meanwhile."""
+"""Two times in seconds: the time until an unanswered drain is sent again, and the upper limit of this time. The time
+doubles at each repetition. The first time is short, because a caller that waits for the drain does not get the messages
+that arrive meanwhile."""
 
 _LATE_ANSWERS, _LATE_ANSWER_PAUSE = 2, 0.005
-"""The first value is the number of empty answers that are doubted after a message ended the previous drain, because
-they may be late answers to that drain. The second value is the time in seconds before a doubted drain is sent again.
-The link has no credit during this time, so a late answer from Artemis changes nothing. Without this pause, about 1 in
-150 drains with one credit on a filled queue had a wrong result."""
+"""The first value is a number of answers without a message. After a message has ended a drain, this number of such
+answers are doubted, because they may be late answers to that drain. The second value is the time in seconds before a
+doubted drain is sent again. The link has no credit during this time, so a late answer from Artemis changes nothing.
+Without this pause, about 1 in 150 drains with one credit on a filled queue had a wrong result."""
 
 
 class Drains:
     """The drains of one link. The callers that ask for a drain at the same time wait for the same drain.
 
-    The receiver sends the frames; this class decides when, and has the timers.
+    The receiver sends the frames. This class decides when the frames are sent, and keeps the timers.
 
     Args:
-        connector: has the timers.
-        timeout: seconds a drain may stay unanswered (``amqp.drainTimeout``). ``None`` means any time.
+        connector: makes the timers.
+        timeout: the number of seconds for which a drain may stay unanswered (``amqp.drainTimeout``). ``None`` means no
+            limit.
         repeat: called when a drain without an answer has to be sent again.
         ask_again: called when a drain has to be sent again, with its credit, because its answer was doubted.
-        overdue: called when a drain was not over in time.
+        overdue: called when a drain was not over within ``timeout``.
     """
 
     def __init__(
@@ -51,9 +54,9 @@ class Drains:
         self.waiting: list[Completion[None]] = []
         """The callers that wait for the end of the drain under way. The list is empty if no drain is under way."""
         self.credit = 0
-        """The credit with which the drain began."""
+        """The credit with which the drain began, in messages."""
         self.arrived = False
-        """Whether a message arrived during the drain."""
+        """Whether a message has arrived since the drain began."""
         self.pausing = False
         """Whether the link has no credit for a moment, because an answer was doubted."""
         self._answers_owed = 0
@@ -62,7 +65,7 @@ class Drains:
         self._overdue_timer: Timer | None = None
         self._repeat_timer: Timer | None = None
         self._postponed: list[Completion[None]] = []
-        """Drains that begin when no message of this link waits for the disk any more."""
+        """The callers whose drain begins when no message of this link waits for the disk any more."""
         self.flow_postponed = False
         """True if a Flow frame came while a message waited for the disk. The frame is handled when no message waits for
         the disk any more."""
@@ -103,11 +106,11 @@ class Drains:
     def doubt_answer(self) -> bool:
         """Decide whether to doubt the answer that came, because it may belong to the previous drain.
 
-        A drain is over when no credit is left (AMQP 1.0 2.6.7). So a message that takes the last credit ends the drain
-        before Artemis has written its answer. This late answer then takes the credit that is granted next.
+        A drain is over when no credit is left (AMQP 1.0 2.6.7). Therefore a message that takes the last credit ends the
+        drain before Artemis has written its answer. The late answer then takes away the credit that is granted next.
 
         Returns:
-            True if the answer is doubted. The link then asks again after a pause. If False, the drain is over.
+            True if the answer is doubted. The link then asks again after a pause. False if the drain is over.
         """
         if self._answers_owed and not self.arrived:
             self._answers_owed -= 1
@@ -118,7 +121,7 @@ class Drains:
         return False
 
     def asked_again(self) -> None:
-        """Remember that the pause is over and that the drain begins again. :meth:`repeated` follows."""
+        """Remember that the pause is over and that the drain begins again. The caller calls :meth:`repeated` next."""
         self.pausing = False
         self._delay = _REPEAT
 
@@ -138,7 +141,7 @@ class Drains:
         """End the drain under way, if there is one, and all timers. Return the callers that waited for it.
 
         Args:
-            by_message: whether a message took the last credit, so that the answer to the drain is still to come.
+            by_message: whether a message took the last credit. In this case the answer to the drain is still to come.
         """
         if by_message:
             self._answers_owed = _LATE_ANSWERS

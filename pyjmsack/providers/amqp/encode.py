@@ -1,6 +1,7 @@
 """Encodes a JMS message as the sections of an AMQP 1.0 message (3.2), with the same annotations as Qpid JMS (S165).
 
-Many messages have the same header, annotations and addresses. So these are encoded once and kept for later messages.
+Many messages have the same header, annotations and addresses. Therefore this module encodes these parts once and keeps
+them for later messages.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ _NULL = b"\x40"
 _OCTET_STREAM = encode_symbol("application/octet-stream")
 _TTL_LIMIT = 1 << 32
 _LARGEST_SECTION: Final = (1 << 32) - 1
-"""The most bytes that one data section can contain. A body has one section only, because Qpid JMS reads only one."""
+"""The largest number of bytes that one data section can contain. A body has only one section, because Qpid JMS reads
+only one."""
 
 _LIST8_HEAD = Struct(">4sBB").pack
 _LIST32_HEAD = Struct(">4sII").pack
@@ -67,15 +69,16 @@ def encode(
     Args:
         message: the message, whose headers the producer has set (S71).
         address: the broker's name for the destination of the message.
-        ttl_ms: the time to live for the header in milliseconds; 0 means none. The property ``JMS_AMQP_TTL`` overrides
-            it (S154). A time that does not fit in 32 bits is left out of the header. Then only the absolute expiry time
-            says when the message expires.
+        ttl_ms: the time to live for the header in milliseconds. 0 means no limit. The property ``JMS_AMQP_TTL`` has
+            priority (S154). A time that does not fit in 32 bits is left out of the header. In this case only the
+            absolute expiry time says when the message expires.
         address_of: returns the broker's name for a ``reply_to``.
-        marks_repetitions: add the duplicate mark, by which Artemis recognises a second copy of this message, unless the
-            message has a mark (S106).
+        marks_repetitions: whether to add the duplicate mark if the message has none (S106). By this mark Artemis
+            recognises a second copy of the message.
 
     Raises:
-        MessageFormatException: AMQP cannot carry an id, text or property of the message; the text names it.
+        MessageFormatException: AMQP cannot carry an id, text or property of the message. The error names the id, text
+            or property.
     """
     ttl = ttl_ms if message._amqp_ttl is None else message._amqp_ttl
     reply_to = message._reply_to
@@ -107,7 +110,8 @@ def streamed(head: bytes, source: BodySource) -> StreamedPayload:
 
 @lru_cache(maxsize=256)
 def _header(persistent: bool, priority: int, ttl: int) -> bytes:
-    """Return the header section with durable, priority and ttl; no bytes if all have their defaults (3.2.1)."""
+    """Return the header section with the fields durable, priority and ttl (3.2.1). Return no bytes if all fields have
+    their defaults."""
     fields = [persistent or None, None if priority == 4 else UByte(priority), UInt(ttl) if ttl else None]
     while fields and fields[-1] is None:
         fields.pop()
@@ -127,7 +131,7 @@ def _annotations(message: Message, kind: int, reply_to: Destination | None) -> b
 
 
 def _build_annotations(kind: int, to_kind: int, reply_kind: int, delivery_time: int) -> bytes:
-    """Return the message-annotations section (3.2.3), in which a kind of -1 and a delivery time of 0 are left out."""
+    """Return the message-annotations section (3.2.3). A kind of -1 and a delivery time of 0 are left out."""
     marks: dict[Symbol, int] = {}
     for name, value in (("x-opt-jms-msg-type", kind), ("x-opt-jms-dest", to_kind), ("x-opt-jms-reply-to", reply_kind)):
         if value >= 0:
@@ -146,7 +150,7 @@ _address = kept(1024)(encode_string)
 
 
 def _properties(message: Message, address: str, reply_address: str | None, kind: int) -> bytes:
-    """Return the properties section (3.2.4). Its 13 fields have a fixed order; empty fields at the end are left out."""
+    """Return the properties section (3.2.4). Its 13 fields have a fixed order. Empty fields at the end are left out."""
     message_id = message._message_id
     user_id = message._user_id
     subject = message._type
@@ -176,7 +180,7 @@ def _properties(message: Message, address: str, reply_address: str | None, kind:
 
 
 def _object_type(body: Any) -> bytes:
-    """Return the content type of an object message. A plain value has none (S175)."""
+    """Return the content type of an object message. A plain value has no content type (S175)."""
     return encode_symbol(body.content_type) if isinstance(body, SerializedObject) else _NULL
 
 
@@ -203,7 +207,7 @@ def _application_properties(held: dict[str, Any]) -> bytes:
 
 
 def _marked(message: Message, held: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the properties with a duplicate mark. If the caller has set a mark, it stays."""
+    """Return the properties with a duplicate mark. A mark that the caller has set stays."""
     return {DUPLICATE_ID: message._message_id or f"ID:{uuid4()}", **(held or {})}
 
 

@@ -1,6 +1,6 @@
 """The interface between the provider and its two engines, and the base class that both engines share.
 
-A connection has two layers: :class:`SaslClient` for the login, then an engine for AMQP itself. The engine reports each
+A connection first uses :class:`SaslClient` for the login, and then an engine for AMQP itself. The engine reports each
 event of a link or a session to the owner of that link or session. :class:`LinkHandler` and :class:`SessionHandler` list
 these events. Both engines describe links, states and errors with the classes of :mod:`.engine.performatives`.
 """
@@ -33,20 +33,20 @@ __all__ = [
 
 log = logging.getLogger("pyjmsack.amqp")
 MOST_UNWRITTEN = 8 << 20
-"""If more bytes of large messages than this wait for the disk, nothing more is read from the socket."""
+"""If more than this number of bytes of large messages wait for the disk, the driver stops reading from the socket."""
 _FEW_UNWRITTEN = 2 << 20
-"""If no more bytes than this wait for the disk, the socket is read again."""
+"""If at most this number of bytes wait for the disk, the driver reads from the socket again."""
 
 
 class LinkHandler(Protocol):
     """The events of a link, which the engine reports to the owner of the link."""
 
     def on_remote_open(self) -> None:
-        """Handle the Attach frame of the peer."""
+        """Handle the Attach frame of the peer, which opens the peer's end of the link."""
         ...
 
     def on_remote_close(self) -> None:
-        """Handle the Detach frame of the peer, which detaches or closes the link."""
+        """Handle the Detach frame of the peer, which suspends or closes the link."""
         ...
 
     def on_flow(self) -> None:
@@ -58,27 +58,28 @@ class LinkHandler(Protocol):
         ...
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
-        """Handle a message that was too large for the link. Of its ``size`` bytes, only ``start`` was kept."""
+        """Handle a message that was too large for the link. The message had ``size`` bytes, and only ``start``, its
+        first bytes, were kept."""
         ...
 
     def on_beginning(self, delivery: Any, start: bytes) -> None:
         """Handle the first bytes of a large message, which may be taken in pieces.
 
-        If the owner calls :meth:`ReceiverEnd.take_pieces` now, it gets the rest in pieces. Otherwise, it gets the
-        message whole.
+        If the owner calls :meth:`ReceiverEnd.take_pieces` now, the owner gets the rest in pieces. Otherwise, the owner
+        gets the whole message in one call.
         """
         ...
 
     def on_piece(self, payload: bytes, more: bool, settled: bool, aborted: bool) -> None:
         """Handle the next piece of a message that is taken in pieces.
 
-        ``more`` is False for the last piece. If ``aborted``, the peer took the message back.
+        ``more`` is False for the last piece. If ``aborted`` is true, the peer took the message back.
         """
         ...
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """Handle the outcome of a message that this client sent. ``None`` means that it was settled without an
-        outcome."""
+        """Handle the outcome of a message that this client sent. ``None`` means that the broker settled the message
+        without an outcome."""
         ...
 
 
@@ -86,11 +87,11 @@ class SessionHandler(Protocol):
     """The events of a session, which the engine reports to the owner of the session."""
 
     def on_remote_open(self) -> None:
-        """Handle the Begin frame of the peer."""
+        """Handle the Begin frame of the peer, which opens the session."""
         ...
 
     def on_remote_close(self) -> None:
-        """Handle the End frame of the peer."""
+        """Handle the End frame of the peer, which ends the session."""
         ...
 
 
@@ -102,11 +103,11 @@ class EngineListener(Protocol):
         ...
 
     def on_remote_open(self) -> None:
-        """Handle the Open frame of the peer."""
+        """Handle the Open frame of the peer, which opens the connection and describes the peer."""
         ...
 
     def on_failure(self, error: JMSException) -> None:
-        """Handle the end of the connection. No more events follow. Called once."""
+        """Handle the end of the connection. The engine calls this method once, and reports no event after it."""
         ...
 
     def on_burst_end(self) -> None:
@@ -115,25 +116,25 @@ class EngineListener(Protocol):
 
 
 class LinkEnd(Protocol):
-    """Our end of a link."""
+    """This client's end of a link."""
 
     @property
     def credit(self) -> int:
-        """The number of messages that may still be sent or may still arrive."""
+        """The number of messages that may still be sent on this link, or that may still arrive on it."""
         ...
 
     @property
     def remote(self) -> Attach | None:
-        """The peer's Attach frame; ``None`` until it has arrived."""
+        """The peer's Attach frame. ``None`` until the frame has arrived."""
         ...
 
     @property
     def remote_error(self) -> Error | None:
-        """The error with which the peer detached. ``None`` if the peer gave no error."""
+        """The error with which the peer detached the link. ``None`` if the peer gave no error."""
         ...
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
-        """Detach the link. With ``closed``, the link ends for good. A second call does nothing."""
+        """Detach the link. If ``closed`` is true, the link ends for good. A second call does nothing."""
         ...
 
 
@@ -145,12 +146,12 @@ class StreamEnd(Protocol):
         ...
 
     def abort(self) -> None:
-        """Take the message back. This is possible only before its last piece is written."""
+        """Take the message back. The call is allowed only before the last piece is written."""
         ...
 
 
 class SenderEnd(LinkEnd, Protocol):
-    """Our end of a link on which this client sends messages."""
+    """This client's end of a link on which this client sends messages."""
 
     @property
     def drain(self) -> bool:
@@ -158,9 +159,10 @@ class SenderEnd(LinkEnd, Protocol):
         ...
 
     def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
-        """Send a message with an encoded delivery state.
+        """Send a message. ``state`` is an encoded delivery state, for example the open transaction.
 
-        The engine passes ``context`` to :meth:`LinkHandler.on_outcome`, unless the message is sent ``settled``.
+        The engine passes ``context`` to :meth:`LinkHandler.on_outcome`, unless ``settled`` is true, because then the
+        message gets no outcome.
         """
         ...
 
@@ -171,7 +173,7 @@ class SenderEnd(LinkEnd, Protocol):
         ...
 
     def drained(self) -> None:
-        """Give back to the peer the credit that is not needed."""
+        """Tell the peer that the rest of the credit is not needed, because the peer asked for a drain."""
         ...
 
     def abandon(self) -> list[Any]:
@@ -180,18 +182,20 @@ class SenderEnd(LinkEnd, Protocol):
 
 
 class ReceiverEnd(LinkEnd, Protocol):
-    """Our end of a link on which this client receives messages."""
+    """This client's end of a link on which this client receives messages."""
 
     def grant(self, credit: int) -> None:
-        """Allow this number of further messages. Does nothing on a link that has ended."""
+        """Allow the peer to send this number of further messages. On a link that has ended, this method does
+        nothing."""
         ...
 
     def start_drain(self, credit: int = 0) -> None:
-        """Add ``credit`` to the credit, and ask the peer to use up all of it now."""
+        """Add ``credit`` to the credit of the link, and ask the peer to use up the whole credit now."""
         ...
 
     def take_pieces(self) -> None:
-        """Take the message that is arriving in pieces. Call this only within :meth:`LinkHandler.on_beginning`."""
+        """Ask for the message that is arriving now to come in pieces. Call this only within
+        :meth:`LinkHandler.on_beginning`."""
         ...
 
     def settle(self, delivery: Any, state: bytes, /) -> None:
@@ -200,7 +204,7 @@ class ReceiverEnd(LinkEnd, Protocol):
 
 
 class SessionEnd(Protocol):
-    """Our end of a session."""
+    """This client's end of a session."""
 
     @property
     def remote_error(self) -> Error | None:
@@ -225,9 +229,9 @@ class SessionEnd(Protocol):
         Args:
             attach: the fields of the Attach frame.
             owner: gets the events of the link.
-            max_message_size: bytes of the largest message that is kept. ``None`` means any.
-            overdraft: the number of messages that the peer may send without credit before the connection ends;
-                ``None`` means any number.
+            max_message_size: the number of bytes of the largest message that is kept. ``None`` means no limit.
+            overdraft: the number of messages that the peer may send without credit before the connection ends. ``None``
+                means any number.
             pieces_over: a message with more bytes than this is offered to the owner in pieces. ``None`` means never.
         """
         ...
@@ -242,10 +246,10 @@ class EngineOptions:
     """The settings of an engine.
 
     Args:
-        max_frame_size: bytes of the largest frame that is accepted.
+        max_frame_size: the number of bytes of the largest frame that is accepted.
         channel_max: the highest channel number.
-        idle_timeout: the connection counts as lost after so many seconds without bytes from the peer. ``None`` means
-            never.
+        idle_timeout: the connection counts as lost after this number of seconds without bytes from the peer. ``None``
+            means never.
         trace: log every frame at DEBUG, with this number of bytes of its payload (``amqp.traceFrames``). SASL frames
             are not logged, because they contain secrets. ``None`` logs no frames.
         trace_bytes: log all bytes at DEBUG except those of the SASL layer (``transport.traceBytes``).
@@ -259,8 +263,9 @@ class EngineOptions:
 
 
 class AmqpEngine(ABC):
-    """The base class of both engines: one AMQP connection without a socket. It implements ``spi.engine.Engine``, the
-    SASL login, and the failure and the abort of a connection.
+    """The base class of both engines: one AMQP connection without a socket. This class implements
+    ``spi.engine.Engine``: the login by SASL, the end of a connection after an error, and the end that the provider
+    demands.
 
     Args:
         listener: gets the events of the connection.
@@ -287,12 +292,13 @@ class AmqpEngine(ABC):
     @property
     @abstractmethod
     def remote(self) -> Open:
-        """The peer's Open frame; an empty Open until the frame has arrived."""
+        """The peer's Open frame. Until the frame has arrived, an empty ``Open``."""
 
     @property
     @abstractmethod
     def peer_frame_size(self) -> int:
-        """Bytes of the largest frame that the peer accepts; 0 means any. It is known after the peer's Open frame."""
+        """The number of bytes of the largest frame that the peer accepts. 0 means any size. The number is known after
+        the peer's Open frame."""
 
     @abstractmethod
     def open(self, description: Open) -> None:
@@ -304,7 +310,7 @@ class AmqpEngine(ABC):
 
     @abstractmethod
     def barrier(self) -> None:
-        """Put the frames of all calls so far before the frames of the calls that follow."""
+        """Send the frames of all earlier calls before the frames of the calls that follow."""
 
     @abstractmethod
     def nudge(self) -> None:
@@ -316,7 +322,8 @@ class AmqpEngine(ABC):
 
     @abstractmethod
     def tick(self, now: float) -> float | None:
-        """Check the idle time-outs of both sides (AMQP 1.0 2.4.5): send a frame if it is due, or end the connection."""
+        """Check whether one of the two sides was silent for too long (AMQP 1.0 2.4.5). Send a frame if this side was,
+        and end the connection if the peer was. Return the time of the next check."""
 
     @abstractmethod
     def _bind(self) -> None:
@@ -328,7 +335,7 @@ class AmqpEngine(ABC):
 
     @abstractmethod
     def _take(self) -> bytes:
-        """Return the next bytes of AMQP for the peer, or ``b""`` if there are none."""
+        """Return the next bytes of AMQP for the peer, or ``b""`` if no bytes wait."""
 
     # -- the byte contract (spi.engine.Engine) ------------------------------------------------------------------
 
@@ -379,7 +386,7 @@ class AmqpEngine(ABC):
             self.stream.flush()
 
     def pace(self, unwritten: int) -> None:
-        """Stop reading from the socket if too many bytes wait for the disk; read again if few wait."""
+        """Stop reading from the socket if too many bytes wait for the disk. Read again if few bytes wait."""
         if self.stream is None or self.failed is not None:
             return
         if unwritten > MOST_UNWRITTEN:
@@ -388,7 +395,7 @@ class AmqpEngine(ABC):
             self.stream.resume()
 
     def apart(self, work: Callable[[], None]) -> None:
-        """Run ``work`` like a burst, although no bytes of the peer arrived, and finish the burst.
+        """Run ``work``, and then do the same as after a burst, although no bytes of the peer arrived.
 
         For example, ``work`` hands out a message that is now on the disk.
         """
@@ -406,7 +413,7 @@ class AmqpEngine(ABC):
             self._listener.on_failure(error)
 
     def abort(self, error: BaseException) -> None:
-        """End the connection without telling the peer or the listener."""
+        """End the connection. Send nothing to the peer, and report nothing to the listener."""
         if self.failed is None:
             self.failed = error if isinstance(error, JMSException) else ConnectionLostException(str(error))
         if self.stream is not None:

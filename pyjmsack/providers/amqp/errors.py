@@ -54,8 +54,8 @@ def connection_error(error: Error | None, what: str) -> JMSException:
 
 
 def transport_error(error: Error | None) -> ConnectionLostException:
-    """Return the exception for a connection that the engine gave up. The connection counts as lost, whatever the reason
-    is."""
+    """Return the exception for a connection that the engine gave up. The connection counts as lost, even if the error
+    names another reason."""
     text = "the AMQP connection failed"
     if error is None:
         return ConnectionLostException(f"{text}: the peer sent bytes that are no AMQP 1.0 frame")
@@ -65,7 +65,7 @@ def transport_error(error: Error | None) -> ConnectionLostException:
 def link_error(error: Error | None, what: str, *, selector: str | None = None) -> JMSException:
     """Return the exception for a refused or closed link.
 
-    If the link has a selector, an invalid field can only be the selector.
+    If the broker reports an invalid field and the link has a selector, the selector is the invalid field.
     """
     if error is not None and selector and error.condition == "amqp:invalid-field":
         text = f"{what}: the broker refused the selector {selector!r} ({error.description})"

@@ -26,15 +26,15 @@ def as_jms(value: Any) -> Any:
 
     An unsigned number becomes the next wider type. A timestamp becomes a long of milliseconds. A symbol, a UUID, and a
     char beyond the 16 bits of Java become text. A decimal becomes its bytes, and a described value becomes the value
-    without its descriptor. A number too large for a long keeps its type, and so does a list or map in a field;
-    ``get_object`` reads them.
+    without its descriptor. A number that is too large for a long keeps its type. A list or map in a field keeps its
+    type, too. ``get_object`` reads such values.
     """
     convert = _CONVERSIONS.get(type(value))
     return value if convert is None else convert(value)
 
 
 def as_jms_map(items: dict[Any, Any]) -> dict[Any, Any]:
-    """Return the map with its values in types of JMS. If all values already have such types, return the same map."""
+    """Return the map with its values in types of JMS. If no value has to be converted, return the same map."""
     if _CONVERSIONS.keys().isdisjoint(map(type, items.values())):
         return items
     return {name: as_jms(value) for name, value in items.items()}

@@ -3,7 +3,7 @@ different for other messages.
 
 The identity covers everything that the sender wrote: the bare message (3.2) and the sender's parts of the header and
 the annotations. The bare message consists of the properties, the application properties, the body and the footer. The
-brokers change the rest, and ``tests/faults/test_identity.py`` checks for each broker what it changes.
+brokers change the other parts, and ``tests/faults/test_identity.py`` checks for each broker which parts it changes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pyjmsack.providers.amqp.wire import decode_value, told
 __all__ = ["LARGE", "as_it_came", "as_values", "head_parts"]
 
 LARGE = 4096
-"""The most bytes that an identity contains as they are. A digest replaces more bytes, because a second copy of a large
-message would take too much memory."""
+"""The largest number of bytes that an identity contains unchanged. A digest replaces a larger number of bytes, because
+a second copy of a large message would take too much memory."""
 _TEXT = (0xA1, 0xB1)
 _TEXT_OR_BINARY = (0xA0, 0xA1, 0xB0, 0xB1)
 
@@ -28,8 +28,8 @@ _TEXT_OR_BINARY = (0xA0, 0xA1, 0xB0, 0xB1)
 def as_it_came(message: sections.Sections, payload: bytes) -> bytes:
     """Return the identity of a message, for a broker that never changes the bytes of the bare message.
 
-    It consists of the sender's parts of the header and the annotations, and of the payload from the properties on. If
-    this part of the payload is large, its digest takes its place.
+    The identity consists of the sender's parts of the header and the annotations, and of the payload from the
+    properties on. If this part of the payload is large, its digest takes its place.
     """
     assert message._properties is not None  # the caller looked for the id
     start = message._properties[0]
@@ -42,8 +42,9 @@ def as_values(
 ) -> bytes:
     """Return the identity for a broker that encodes a message anew when it delivers the message again.
 
-    ActiveMQ Classic does so: it leaves out empty fields at the end, and uses the shortest form of a size or number. So
-    the identity consists of the decoded values and their types, and the order of the names in a map does not count.
+    ActiveMQ Classic is such a broker: it leaves out empty fields at the end, and uses the shortest form of a size or
+    number. Therefore the identity consists of the decoded values and their types, and the order of the names in a map
+    does not count.
 
     Args:
         bodies: the bytes that represent each section of the body, if the body is not in the payload.
@@ -85,7 +86,8 @@ def _body(payload: bytes, section: sections.Span) -> bytes:
 
 
 def _values(payload: bytes, section: sections.Span) -> bytes:
-    """Return the values of a section independent of how they were encoded, or its bytes if they cannot be decoded."""
+    """Return the decoded values of a section, so that the way of their encoding does not count. If the values cannot be
+    decoded, return the bytes of the section."""
     start, end = section
     try:
         value, _ = decode_value(payload, start, end)

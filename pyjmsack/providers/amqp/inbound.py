@@ -41,13 +41,14 @@ _DESTINATIONS_LIMIT = 1024
 
 
 class AmqpInbound(sections.Sections):
-    """One delivered message: the ``Inbound`` of the core, and the lazy content of the ``Message`` made from it.
+    """One delivered message: the ``Inbound`` of the core, and the content of the ``Message`` that is made from it.
 
-    The constructor only keeps the bytes. Any thread may use the object, but only one thread at a time.
+    The constructor only keeps the bytes, which are decoded when they are needed. Any thread may use the object, but
+    only one thread at a time.
 
     Args:
         payload: all sections of the message, as they arrived.
-        arrival_ms: the time when the message arrived, in milliseconds since 1970; 0 means unknown. If it is unknown, a
+        arrival_ms: the time when the message arrived, in milliseconds since 1970. 0 means unknown. Without this time, a
             time to live in the header does not tell when the message expires.
     """
 
@@ -81,7 +82,7 @@ class AmqpInbound(sections.Sections):
         self.source: str | None = None
         """The address from which the message was received."""
         self.handle: Any = None
-        """The engine's handle of the delivery; ``None`` once the delivery is settled."""
+        """The engine's handle of the delivery. ``None`` after the delivery is settled."""
         self.kept_whole = False
         """True if the broker is known to deliver the bare message with the same bytes each time."""
         self.unreadable = False
@@ -91,7 +92,8 @@ class AmqpInbound(sections.Sections):
 
     @property
     def redelivery_count(self) -> int:
-        """The number of earlier deliveries, as the broker counts (S110); 0 if the message cannot be decoded."""
+        """The number of earlier deliveries, as the broker counts them (S110). It is 0 if the message cannot be
+        decoded."""
         try:
             self._decode()
         except MessageFormatException:  # to_message() raises an error for the caller
@@ -105,7 +107,8 @@ class AmqpInbound(sections.Sections):
 
     @property
     def priority(self) -> int:
-        """The priority, 0 to 9; 4 if it cannot be decoded. Only the header is read, because this runs on the loop."""
+        """The priority of the message, 0 to 9. It is 4 if the header cannot be decoded. Only the header is decoded
+        here, because this property is read on the loop."""
         try:
             return sections.read_header(self.payload).priority
         except MessageFormatException:  # to_message() raises an error for the caller
@@ -113,7 +116,8 @@ class AmqpInbound(sections.Sections):
 
     @property
     def expiration_ms(self) -> int:
-        """The time when the message expires, in milliseconds since 1970; 0 means never, or unknown (S154).
+        """The time when the message expires, in milliseconds since 1970. 0 means that the message never expires, or
+        that the time is unknown (S154).
 
         Raises:
             MessageFormatException: the message cannot be decoded.
@@ -126,7 +130,7 @@ class AmqpInbound(sections.Sections):
 
     @property
     def persistent(self) -> bool:
-        """Whether the message survives a restart of the broker; False if the message cannot be decoded."""
+        """Whether the message survives a restart of the broker. False if the message cannot be decoded."""
         try:
             self._decode()
         except MessageFormatException:  # to_message() raises an error for the caller
@@ -134,7 +138,7 @@ class AmqpInbound(sections.Sections):
         return self._header.durable
 
     def expired(self, now_ms: int) -> bool:
-        """Return True if the message has expired (S156); False if it cannot be decoded.
+        """Return True if the message has expired (S156). Return False if the message cannot be decoded.
 
         A message that the broker moved to another queue, such as a dead letter, does not expire. ActiveMQ Classic
         leaves the time to live in such a message, and would discard the message if it were refused there.
@@ -152,15 +156,15 @@ class AmqpInbound(sections.Sections):
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
         """Return a new message of the right JMS class (S165, S166, S169).
 
-        Everything except the application properties is decoded here, so that no caller gets a message whose body cannot
-        be decoded.
+        This method decodes everything except the application properties, because no caller must get a message whose
+        body cannot be decoded.
 
         Args:
             consumer_destination: the destination of the consumer. It is used if the message does not say to which
                 destination, or to which kind of destination, it was sent.
 
         Raises:
-            MessageFormatException: these bytes are no AMQP 1.0 message; the text names section and offset.
+            MessageFormatException: these bytes are no AMQP 1.0 message. The text names the section and the position.
         """
         self.consumer_destination = consumer_destination
         try:
@@ -211,7 +215,7 @@ class AmqpInbound(sections.Sections):
         return self._identity is None and len(self.payload) > HEAVY
 
     def identity(self) -> bytes | None:
-        """Return the identity of the message, or ``None`` if it has no id (S105).
+        """Return the identity of the message, or ``None`` if the message has no id (S105).
 
         The identity contains everything that the sender wrote, and nothing that the broker changes at a redelivery.
         """
@@ -227,11 +231,11 @@ class AmqpInbound(sections.Sections):
         return self._identity
 
     def stored_id(self) -> None:
-        """Return ``None``, because over AMQP a broker does not tell under which number it stores a message."""
+        """Return ``None``, because over AMQP a broker does not send the number under which it stores a message."""
 
     def original_destination(self) -> None:
-        """Return ``None``, because over AMQP the original destination is in other fields: Artemis adds an annotation,
-        and Classic keeps the address."""
+        """Return ``None``, because over AMQP no header contains the original destination. Artemis adds an annotation
+        instead, and Classic keeps the address."""
 
     def load_header(self, slot: str) -> Any:
         """Return the value of one header field of ``Message``. ``slot`` is the name of its attribute."""
@@ -246,9 +250,9 @@ class AmqpInbound(sections.Sections):
     def load_properties(self) -> dict[str, Any]:
         """Return the application properties. Properties with names that JMS does not allow can be read too (S160).
 
-        The duplicate mark is left out. Otherwise, if the caller forwards the message, Artemis would take it for a
-        second copy and drop it (S106). The origin of a dead letter is added from the annotations. If the message was
-        sent over STOMP, the properties that the broker made from STOMP headers are left out.
+        The duplicate mark is left out. If the caller forwards the message, Artemis would otherwise take the forwarded
+        message for a second copy and drop it (S106). The origin of a dead letter is added from the annotations. If the
+        message was sent over STOMP, the properties that the broker made from STOMP headers are left out.
 
         Raises:
             MessageFormatException: the section of the properties cannot be decoded.
@@ -261,9 +265,8 @@ class AmqpInbound(sections.Sections):
         return found
 
     def to_sent(self, destination: Destination) -> tuple[Message, int]:
-        """Return two values: the message as the encoder got it, with its duplicate mark, and its time to live in
-        milliseconds.
-        """
+        """Return two values: the message as the sender gave it to the encoder, with its duplicate mark, and its time to
+        live in milliseconds."""
         message = self.to_message(destination)
         message._properties = sections.read_application_properties(self.payload, self._application_properties)
         return message, self._header.ttl_ms
@@ -304,8 +307,8 @@ def _has_name(address: str) -> bool:
 def _make_destination(address: str, mark: int | None, consumer: Destination | None) -> Destination:
     """Return the destination for an address.
 
-    Its kind, such as queue or topic, comes from the annotation ``mark``. Without the annotation, it comes from a prefix
-    of ActiveMQ Classic, or from the destination of the consumer.
+    The kind of the destination, such as queue or topic, comes from the annotation ``mark``. Without the annotation, the
+    kind comes from a prefix of ActiveMQ Classic, or from the destination of the consumer.
     """
     kind = None if mark is None else _KINDS.get(mark)
     for prefix, prefixed in _PREFIXES.items():

@@ -1,4 +1,5 @@
-"""The base class of the links of senders, receivers and coordinators: attach and detach (AMQP 1.0 2.6)."""
+"""The base class of the links of senders, receivers and coordinators. It attaches (opens) and detaches (closes) a link
+(AMQP 1.0 2.6)."""
 
 from __future__ import annotations
 
@@ -25,11 +26,11 @@ def words(destination: Destination | None) -> tuple[str, ...]:
 
 
 class AmqpLink:
-    """This client's end of a link. Subclasses define what happens to deliveries and credit.
+    """This client's end of a link. Subclasses handle deliveries and credit.
 
     Args:
         session: the session on which the link is attached.
-        attach: the fields of the Attach frame, without handle and role, which the engine sets.
+        attach: the fields of the Attach frame, without the fields handle and role, which the engine sets.
         what: the name of the link in errors.
     """
 
@@ -47,10 +48,11 @@ class AmqpLink:
         self._attach_answered = False
         """Whether the broker has answered our Attach frame."""
         self.closed: JMSException | None = None
-        """The reason why the link can no longer be used; ``None`` while the link can be used."""
+        """The reason why the link can no longer be used. ``None`` while the link can be used."""
 
     def open(self, done: Completion[None]) -> None:
-        """Attach the link. ``done`` succeeds when the broker has attached its end to a queue or topic.
+        """Attach (open) the link. ``done`` succeeds when the broker has attached its end of the link to a queue or
+        topic.
 
         If the answer of the broker names no queue or topic, the broker has refused the link.
         """
@@ -69,8 +71,8 @@ class AmqpLink:
     def close(self, done: Completion[None]) -> None:
         """Close the link.
 
-        If the broker has not answered the attach yet, wait for its answer. Otherwise the detach would free the handle
-        for the next link, and a late frame for this link would reach the next link.
+        If the broker has not answered the attach yet, wait for its answer. Otherwise the Detach frame would free the
+        number of this link (its handle) for the next link, and a late frame for this link would reach the next link.
         """
         if self.closed is not None:
             done.succeed()
@@ -81,7 +83,7 @@ class AmqpLink:
             self._part()
 
     def _part(self) -> None:
-        """Send the Detach that closes this link."""
+        """Send the Detach frame that closes this link."""
         self._link.detach(closed=True)
 
     def fail(self, error: BaseException) -> None:
@@ -97,7 +99,8 @@ class AmqpLink:
     def on_remote_open(self) -> None:
         """Handle the broker's Attach frame.
 
-        A broker refuses an attach by an answer without a queue or topic, followed by a Detach with the reason (2.6.3).
+        A broker refuses a link by an Attach frame without a queue or topic, followed by a Detach frame with the reason
+        (2.6.3).
         """
         self._attach_answered = True
         if self._closing is not None:  # the caller that asked for the link has given up
@@ -107,7 +110,8 @@ class AmqpLink:
             opening.succeed()
 
     def on_remote_close(self) -> None:
-        """Handle a Detach of the broker: it answers a close, refuses an attach, or closes a link in use (S126)."""
+        """Handle a Detach frame of the broker. The frame answers our close, refuses the link, or closes a link in use
+        (S126)."""
         if self._closing is not None:
             closing, self._closing = self._closing, None
             error = self.closed or JMSException(f"{self._what} is closed")
@@ -124,7 +128,8 @@ class AmqpLink:
                 self._closed_by_broker(error)
 
     def _fail_opening(self, error: JMSException) -> bool:
-        """Fail the request that attaches the link, if the request is pending. Return False if there is none."""
+        """Fail the request that attaches the link, if the request is pending. Return False if no such request is
+        pending."""
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.fail(error)
@@ -166,4 +171,5 @@ class AmqpLink:
         """Handle the end of a link that was in use. The link may end alone, or with its session or connection."""
 
     def _closed_by_broker(self, error: JMSException) -> None:
-        """Handle that the broker closed this link while it was in use, but not the session or connection."""
+        """Handle that the broker closed this link while the link was in use. The session and the connection stay
+        open."""

@@ -18,8 +18,8 @@ LEAST_ITERATIONS: Final = 4096
 """The smallest number of iterations that a broker may ask for (RFC 5802 5.1). With fewer, an impostor could guess the
 password from our answer by trial and error."""
 MOST_ITERATIONS: Final = 1_000_000
-"""The largest number of iterations that a broker may ask for. They take about a second, during which the loop does
-nothing else. Without a limit, a hostile peer could ask for hours of computing."""
+"""The largest number of iterations that a broker may ask for. This number takes about a second of computing, during
+which the loop does nothing else. Without a limit, a hostile peer could ask for hours of computing."""
 _LONGEST: Final = 200
 """An error shows at most this many characters of the reason why a login failed."""
 _MALFORMED: Final = (ValueError, LookupError, TypeError)
@@ -28,19 +28,20 @@ _SCRAM: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256", "SCRAM-SHA-1")
 
 
 class Mechanism:
-    """One login. Subclasses are for mechanisms with a password.
+    """One login by a SASL mechanism. The subclasses are the mechanisms with a password.
 
     This class itself is for ANONYMOUS (RFC 4505) and, with a client certificate, for EXTERNAL (RFC 4422 appendix A).
     Its ``repr`` shows no secret, because it shows nothing except the class.
     """
 
     challenges: ClassVar[int] = 0
-    """How many challenges a login has. There is a limit because a broker could ask for answers without end."""
+    """The number of challenges that one login may have. There is a limit, because a broker could send challenges
+    without end."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._challenged = 0
-        """The number of challenges that came."""
+        """The number of challenges that have come so far."""
 
     def start(self) -> bytes | None:
         """Return the first response, or ``None`` if the broker sends the first message."""
@@ -50,7 +51,8 @@ class Mechanism:
         """Answer a challenge.
 
         Raises:
-            JMSSecurityException: the challenge is malformed, is one too many, or shows that the broker is an impostor.
+            JMSSecurityException: the challenge is malformed, is one more than allowed, or shows that the broker is an
+                impostor.
         """
         if self._challenged == self.challenges:
             number = ("no challenge", "one challenge", "two challenges")[self.challenges]
@@ -94,9 +96,8 @@ class XOAuth2(Plain):
         return f"user={self._username}\x01auth=Bearer {self._password}\x01\x01".encode()
 
     def _answer(self, challenge: bytes) -> bytes:
-        """Answer the details of a refusal with an empty response, because the broker sends the outcome only after an
-        answer.
-        """
+        """Answer a challenge, which contains the details of a refusal, with an empty response. The broker sends the
+        outcome only after this response."""
         return b""
 
 
@@ -118,7 +119,8 @@ class Scram(Mechanism):
     """SCRAM without channel binding. The broker has to prove that it knows the password, too.
 
     Args:
-        nonce: the nonce of the client, given only to check the examples of the RFCs. ``None`` means a random one.
+        nonce: the text that makes each login of the client different. ``None`` means a random text. Tests give another
+            text to check the examples of the RFCs.
 
     Raises:
         JMSSecurityException: the name or the password contains a character that SASLprep (RFC 4013) does not allow.
@@ -147,14 +149,15 @@ class Scram(Mechanism):
         return first.encode()
 
     def _answer(self, challenge: bytes) -> bytes:
-        """Answer the first message of the server with our proof, and its final message with an empty response."""
+        """Answer the first message of the broker with our proof, and the final message of the broker with an empty
+        response."""
         if self._challenged == 1:
             return self._prove(challenge)
         self._verify(challenge)
         return b""
 
     def succeed(self, data: bytes) -> None:
-        """Check the signature of the server if it comes with the outcome. Otherwise, check that the signature came
+        """Check the signature of the broker if it comes with the outcome. If it does not, check that the signature came
         before."""
         if self._challenged == 1 and data:
             self._challenged = 2
@@ -193,7 +196,7 @@ class Scram(Mechanism):
 def mechanisms(username: str | None, password: str | None, *, external: bool) -> Iterator[str]:
     """Yield the names of the mechanisms that these credentials allow, the strongest first.
 
-    A user without a password can use only PLAIN, with an empty password, because the others need a secret.
+    A user without a password can use only PLAIN, with an empty password, because the other mechanisms need a secret.
     """
     if external:
         yield "EXTERNAL"
@@ -209,7 +212,7 @@ def mechanisms(username: str | None, password: str | None, *, external: bool) ->
 
 
 def create(name: str, username: str | None, password: str | None) -> Mechanism:
-    """Return the mechanism of that name, which is one of :func:`mechanisms`.
+    """Return the mechanism of this name, which is one of the names that :func:`mechanisms` yields.
 
     Raises:
         JMSSecurityException: the mechanism cannot carry this user name or password.

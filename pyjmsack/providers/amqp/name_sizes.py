@@ -1,8 +1,8 @@
 """Checks whether names fit in a frame, before the frame is written.
 
-AMQP cannot split an Attach or Open frame into smaller frames (2.3.1). If a broker gets a frame that is larger than it
-allows, it ends the connection with all its sessions. A connection of a ``failover:`` URL would then send the same frame
-again. The limit on the size of a message is in ``uri/connection.py``.
+AMQP cannot split an Attach or Open frame into smaller frames (2.3.1). A broker that gets a frame over its limit ends
+the connection with all sessions. A connection of a ``failover:`` URL would then send the same frame again. The limit on
+the size of a message is in ``uri/connection.py``.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pyjmsack.errors import (
 __all__ = ["ATTACH_BESIDES", "OPEN_LIMIT", "SASL_LIMIT", "shortened", "unfit_attach", "unfit_open"]
 
 ATTACH_BESIDES: Final = 320
-"""The most bytes of an Attach frame without the texts that users choose: codes, sizes, modes, capabilities and the
-names of filters."""
+"""The largest number of bytes of an Attach frame without the texts that users choose. These bytes are codes, sizes,
+modes, capabilities and the names of filters."""
 OPEN_LIMIT: Final = 65536
-"""The most bytes of the client id and the host name together. The number is fixed, because the Open frame is sent
-before the broker has told how large a frame may be."""
+"""The largest number of bytes of the client id and the host name together. The number is fixed, because the Open frame
+is sent before the broker has told how large a frame may be."""
 SASL_LIMIT: Final = 4096
-"""The most bytes of a SASL frame that this client sends. Artemis does not answer a larger frame, and the standard
-requires a peer to accept only 512 (5.3.1)."""
+"""The largest number of bytes of a SASL frame that this client sends. Artemis does not answer a larger frame, and the
+standard requires a peer to accept only 512 bytes (5.3.1)."""
 
 _KINDS: Final[Mapping[str, type[JMSException]]] = {
     "address": InvalidDestinationException,
@@ -45,15 +45,14 @@ def shortened(text: str) -> str:
 
 
 def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSException | None:
-    """Return the reason why an Attach frame cannot be sent, or ``None`` if it can.
+    """Return the reason why an Attach frame cannot be sent, or ``None`` if the frame can be sent.
 
-    Call this before the link is made, because proton cuts a name at a NUL, and the shorter name may be that of
-    another link.
+    Call this before the link is made, because proton cuts a name at a NUL, and another link may have the shorter name.
 
     Args:
         what: a description of the link for the error.
         texts: the texts in the frame, by their kind, such as ``address``.
-        limit: the most bytes that the peer accepts in one frame; 0 means any number.
+        limit: the largest number of bytes that the peer accepts in one frame. 0 means any number.
     """
     what = shortened(what)
     sizes: dict[str, int] = {}
@@ -78,7 +77,7 @@ def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSE
 
 
 def unfit_open(client_id: str, hostname: str) -> JMSException | None:
-    """Return the reason why an Open frame cannot be sent, or ``None`` if it can."""
+    """Return the reason why an Open frame cannot be sent, or ``None`` if the frame can be sent."""
     try:
         size = len(client_id.encode()) + len(hostname.encode())
     except UnicodeEncodeError as cause:

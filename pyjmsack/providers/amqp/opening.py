@@ -1,4 +1,5 @@
-"""Helpers to open a connection: they make the engine, the login and our Open frame, and read the broker's Open."""
+"""Helpers to open a connection. They make the engine, the login and our Open frame, and read the Open frame of the
+broker."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ def new_engine(url: BrokerUrl, info: ConnectionInfo, listener: EngineListener) -
 def _has_certificate(url: BrokerUrl) -> bool:
     """Return True if the mechanism EXTERNAL may be used, which needs a client certificate.
 
-    Only the URL tells this, because an ``ssl.SSLContext`` does not tell whether it has a certificate.
+    Only the URL shows this, because an ``ssl.SSLContext`` does not show whether it has a certificate.
     """
     named = "EXTERNAL" in (name.upper() for name in url.amqp.sasl_mechanisms)
     return named or url.transport.key_store_location is not None
@@ -98,7 +99,7 @@ def our_open(url: BrokerUrl, info: ConnectionInfo) -> Open:
 
 
 def find_dialect(url: BrokerUrl, properties: Mapping[str, object]) -> AmqpDialect:
-    """Return the dialect of a broker. ``properties`` are those of its Open frame."""
+    """Return the dialect of a broker. ``properties`` are the properties in the Open frame of the broker."""
     named = broker_key(str(properties.get("product", "")), str(properties.get("version", "")))
     options = url.connection
     return dialect_of(url.broker or named, properties, options.queue_prefix, options.topic_prefix)

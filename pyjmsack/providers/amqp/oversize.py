@@ -1,4 +1,5 @@
-"""A message over ``jms.maxMessageSize``: its bytes are dropped as they arrive, and only this message is refused (S166).
+"""A message over ``jms.maxMessageSize``. The client drops the bytes of the message when they arrive, and refuses only
+this message (S166).
 
 The option is in ``uri/connection.py``, and ``engine/link.py`` counts the bytes.
 """
@@ -36,7 +37,7 @@ class Oversize(AmqpInbound):
 
     @property
     def persistent(self) -> bool:
-        """True if the message survives a restart of the broker; False if its header cannot be read."""
+        """True if the message survives a restart of the broker. False if the header of the message cannot be read."""
         try:
             section, _ = decode_value(self.payload, 0)
         except MessageFormatException:
@@ -48,7 +49,7 @@ class Oversize(AmqpInbound):
         """Raise an error, because the message is not complete.
 
         Raises:
-            MessageFormatException: always; the text names the size and the limit.
+            MessageFormatException: always. The text names the size and the limit.
         """
         raise MessageFormatException(
             f"the message has {self._size:,} bytes, and jms.maxMessageSize allows {self.limit:,}"

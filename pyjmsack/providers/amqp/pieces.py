@@ -1,4 +1,4 @@
-"""Finds the body of a large message that arrives in pieces. Of each data section, only the type and size are read
+"""Finds the body of a large message that arrives in pieces. Only the type and the size of each data section are read
 (3.2)."""
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _MOST_FOOTER = 65_536
 def _heads() -> dict[bytes, tuple[int, bool]]:
     """Return all byte strings with which a data section or a footer can begin.
 
-    Each has two values: the number of bytes of the size field that follows, and whether the section is a footer.
+    For each byte string, the dictionary has two values: the number of bytes of the size field that follows, and whether
+    the section is a footer.
     """
     found = {}
     for code, name, types in ((0x75, b"amqp:data:binary", (0xA0, 0xB0)), (0x78, b"amqp:footer:map", (0xC1, 0xD1))):
@@ -39,7 +40,8 @@ _HEADS: Final = _heads()
 _WHOLE: Final = re.compile(
     b"|".join(b"(%b.{%d})" % (re.escape(head), width) for head, (width, _) in _HEADS.items()), re.DOTALL
 )
-"""Finds the whole head of a section in one step. The number of the group is the place of the head in ``_HEADS``."""
+"""Finds the whole head of a section in one step. The number of the matching group is the place of this head in
+``_HEADS``."""
 _KINDS: Final = tuple(_HEADS.values())
 
 
@@ -50,7 +52,7 @@ def head_of(start: bytes) -> bytes | None:
         start: the first bytes of a message.
 
     Returns:
-        ``None`` if it is another kind of message, or if the sections before the body are not complete or cannot be
+        ``None`` if the message is of another kind, or if the sections before the body are not complete or cannot be
         read. Such a message is gathered in memory and decoded as a whole.
     """
     position = body_begins(start)
@@ -65,14 +67,15 @@ def head_of(start: bytes) -> bytes | None:
 
 
 class DataSections:
-    """Finds the content of the data sections of one message, whose bytes may be cut anywhere.
+    """Finds the content of the data sections of one message. The bytes of the message may arrive in pieces that begin
+    and end anywhere.
 
     Args:
         position: the position in the message at which the first section begins.
 
     Attributes:
         spans: the contents that were found so far, each as its position and its length in bytes.
-        footer: the section after the body; empty if there is none.
+        footer: the section after the body. It is empty if there is no such section.
     """
 
     def __init__(self, position: int) -> None:
@@ -119,7 +122,8 @@ class DataSections:
             raise MessageFormatException(f"data section: {self._left or 'some'} bytes are missing at its end")
 
     def _look(self, position: int) -> None:
-        """Begin a section if its head is complete. ``position`` is the place after the bytes of the head so far."""
+        """Begin a section if its head is complete. ``position`` is the place after the bytes of the head that have
+        arrived."""
         begun = bytes(self._begun)
         if self.footer:
             raise NotOneMessageError("bytes follow the footer, which must end the message")

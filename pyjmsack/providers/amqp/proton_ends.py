@@ -29,11 +29,11 @@ L = TypeVar("L", bound="ProtonLink")
 __all__ = ["ProtonLink", "ProtonReceiver", "ProtonSender", "ProtonSession"]
 
 _PIECE = 1 << 16
-"""The most bytes of a message that are taken from proton at once."""
+"""The largest number of bytes of a message that are taken from proton at once."""
 
 
 class ProtonSession:
-    """Our end of a session."""
+    """This client's end of a session."""
 
     def __init__(self, engine: ProtonEngine, session: Session, owner: SessionHandler) -> None:
         self._engine = engine
@@ -90,8 +90,8 @@ class ProtonSession:
     def forget(self) -> None:
         """Drop all references to proton's objects now, on the loop.
 
-        Otherwise the garbage collector would free them on any thread and in any order. proton then frees some of them
-        twice.
+        Otherwise the garbage collector would free these objects on any thread and in any order, and proton would free
+        some of them twice.
         """
         for link in [*self._links]:
             link.forget()
@@ -99,18 +99,18 @@ class ProtonSession:
 
 
 class ProtonLink:
-    """Our end of a link.
+    """This client's end of a link.
 
-    The object of proton is kept until both ends of the link have ended. After that, the methods do nothing. These
-    classes never give a delivery object of proton to the owner of the link, because Python may free the owner on any
-    thread.
+    The object of proton is kept until both ends of the link have ended. After that, the methods of this class do
+    nothing. The owner of the link never gets an object of proton, because Python may free the owner, and with it such
+    an object, on any thread.
     """
 
     def __init__(self, engine: ProtonEngine, link: Link, attach: Attach, owner: LinkHandler) -> None:
         self._engine = engine
         self._link: Any = link
         self.forgotten: Callable[[ProtonLink], None] = lambda link: None
-        """Called when the object of proton is dropped."""
+        """The function to call when the object of proton is dropped."""
         self.owner = owner
         engine.links[link] = self
         configure(link, attach)
@@ -121,23 +121,23 @@ class ProtonLink:
 
     @property
     def credit(self) -> int:
-        """The number of messages that may still be sent or may still arrive."""
+        """The number of messages that may still be sent on this link, or that may still arrive on it."""
         return 0 if self._link is None else int(self._link.credit)
 
     @property
     def remote(self) -> Attach | None:
-        """The peer's Attach frame; ``None`` until it has arrived."""
+        """The peer's Attach frame. ``None`` until the frame has arrived."""
         if self._link is None or self._link.state & Endpoint.REMOTE_UNINIT:
             return None
         return remote_attach(self._link)
 
     @property
     def remote_error(self) -> Error | None:
-        """The error with which the peer detached. ``None`` if the peer gave no error."""
+        """The error with which the peer detached the link. ``None`` if the peer gave no error."""
         return None if self._link is None else error_of(self._link.remote_condition)
 
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
-        """Detach the link. With ``closed``, the link ends for good."""
+        """Detach the link. If ``closed`` is true, the link ends for good."""
         if self._link is None:
             return
         if error is not None:
@@ -148,7 +148,7 @@ class ProtonLink:
             self._link.detach()
 
     def on_remote_close(self) -> None:
-        """Handle that the peer detached. Call the owner, then free proton's link."""
+        """Handle that the peer detached the link. Call the owner, then free proton's link."""
         self.owner.on_remote_close()
         if self._link is not None:
             self._link.free()
@@ -167,10 +167,10 @@ class ProtonLink:
 
 
 class ProtonSender(ProtonLink):
-    """Our end of a link on which this client sends messages.
+    """This client's end of a link on which this client sends messages.
 
     Args:
-        tags: yields delivery tags, which are unique in the session.
+        tags: yields delivery tags, the names of sent messages, which are unique in the session.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ class ProtonSender(ProtonLink):
         return Gathered(partial(self.send, context=context, state=state, settled=settled), wants)
 
     def drained(self) -> None:
-        """Give back to the peer the credit that is not needed."""
+        """Tell the peer that the rest of the credit is not needed, because the peer asked for a drain."""
         if self._link is not None:
             self._link.drained()
 
@@ -230,8 +230,8 @@ class ProtonSender(ProtonLink):
 class Gathered:
     """A message that is written in pieces, but gathered in memory and sent as a whole.
 
-    proton keeps all bytes in memory until it can send them, and does not tell how many they are. So sending the pieces
-    one by one would save no memory.
+    proton keeps all bytes in memory until it can send them, and does not tell their number. Therefore sending the
+    pieces one by one would save no memory.
 
     Args:
         send: sends the whole message.
@@ -258,10 +258,10 @@ class Gathered:
 
 
 class ProtonReceiver(ProtonLink):
-    """Our end of a link on which this client receives messages.
+    """This client's end of a link on which this client receives messages.
 
     Args:
-        max_message_size: bytes of the largest message that is kept. ``None`` means any.
+        max_message_size: the number of bytes of the largest message that is kept. ``None`` means no limit.
         pieces_over: a message with more bytes than this is offered to the owner in pieces. ``None`` means never.
     """
 
@@ -281,16 +281,16 @@ class ProtonReceiver(ProtonLink):
         """The message that is arriving. ``None`` if there is none."""
         self._numbers = count(1)
         self._unsettled: dict[int, Delivery] = {}
-        """The deliveries that are not settled, by the number that the owner has for each."""
+        """The deliveries that are not settled. The key is the number by which the owner names the delivery."""
 
     def grant(self, credit: int) -> None:
-        """Allow this number of further messages, and end a drain."""
+        """Allow the peer to send this number of further messages. This ends a drain."""
         if self._link is not None:
             self._link.drain_mode = False
             self._link.flow(credit)
 
     def start_drain(self, credit: int = 0) -> None:
-        """Add ``credit`` to the credit, and ask the peer to use up all of it now."""
+        """Add ``credit`` to the credit of the link, and ask the peer to use up the whole credit now."""
         if self._link is not None:
             self._link.drain(credit)
 
@@ -307,7 +307,8 @@ class ProtonReceiver(ProtonLink):
         super().forget()
 
     def take_pieces(self) -> None:
-        """Take the message that is arriving in pieces; see :meth:`.ReceiverLink.take_pieces`."""
+        """Ask for the message that is arriving now to come in pieces. :meth:`.ReceiverLink.take_pieces` explains
+        this."""
         if self._assembly is not None:
             self._assembly.pass_on()
 
@@ -333,7 +334,8 @@ class ProtonReceiver(ProtonLink):
     def _pieces(self, delivery: Delivery) -> Iterator[bytes]:
         """Yield the bytes that have arrived, in at least one piece.
 
-        A large message comes in several pieces, so that there is no second copy of it in memory.
+        A large message is yielded in several pieces, because a second copy of the whole message would take too much
+        memory.
         """
         while True:
             yield bytes(self._link.recv(min(delivery.pending, _PIECE)) or b"")
@@ -346,7 +348,7 @@ class ProtonReceiver(ProtonLink):
             self.owner.on_piece(piece, True, False, False)
         elif over is not None and not assembly.offered and assembly.size + len(piece) > over:
             assembly.offered = True
-            start = assembly.kept() + piece  # taken before the limit drops a part of the message
+            start = assembly.kept() + piece  # taken now, because the limit may drop a part of the message below
             assembly.add(piece, settled=False)
             self.owner.on_beginning(assembly.delivery_id, start)
         else:

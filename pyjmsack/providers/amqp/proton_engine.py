@@ -1,7 +1,7 @@
-"""The engine that uses the library proton, without sockets: it takes and returns bytes, and reports events.
+"""The engine that uses the library proton, without sockets. The engine takes and returns bytes, and reports events.
 
-It uses proton's transport through its public interface only, and without proton's SASL and TLS. The objects of proton
-are used on the loop only, and are freed there.
+This engine uses only the public interface of proton, and not the SASL and TLS of proton. The objects of proton are used
+and freed only on the loop.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ log = logging.getLogger("pyjmsack.amqp")
 
 Happening: TypeAlias = Any  # an Event; its link and delivery are typed as Optional for every kind of event
 _BURST = 1 << 16
-"""The most bytes that are taken from proton at once."""
+"""The largest number of bytes that are taken from proton at once."""
 MOST_UNASKED = 100
-"""The number of sessions and links that the peer may begin without a request of this client. There is a limit because
-each takes memory until the connection ends."""
+"""The number of sessions and links that the peer may begin without a request of this client. There is a limit, because
+each session and each link takes memory until the connection ends."""
 UNREADABLE = (TypeError, ValueError, OverflowError, RuntimeError)
 """The errors that proton raises when it reads a malformed field of the peer: a text that is not UTF-8, a list or a
-binary as the key of a map, a character that Unicode does not have, a text without bytes in memory, or too many nested
-values. proton does not document these errors. A fuzzer found them."""
+binary as the key of a map, a character that Unicode does not have, a text that has no bytes in memory, or too many
+nested values. proton does not document these errors. A fuzzer found them."""
 _TRANSFER = re.compile(r"(.*@transfer\(20\) \[.*?\] \(\d+\) )(.*)", re.DOTALL)
 
 
@@ -74,12 +74,12 @@ class ProtonEngine(AmqpEngine):
 
     @property
     def remote(self) -> Open:
-        """The peer's Open frame; an empty Open until the frame has arrived."""
+        """The peer's Open frame. Until the frame has arrived, an empty ``Open``."""
         connection = self._connection
         properties: object = connection.remote_properties
         try:
             offered = tuple(str(name) for name in connection.remote_offered_capabilities or ())
-        except UNREADABLE:  # an unreadable field offers nothing
+        except UNREADABLE:  # a field that cannot be read offers no feature
             offered = ()
         return Open(
             container_id=connection.remote_container or "",
@@ -90,7 +90,8 @@ class ProtonEngine(AmqpEngine):
 
     @property
     def peer_frame_size(self) -> int:
-        """Bytes of the largest frame that the peer accepts; 0 means any. It is known after the peer's Open frame."""
+        """The number of bytes of the largest frame that the peer accepts. 0 means any size. The number is known after
+        the peer's Open frame."""
         return int(self._transport.remote_max_frame_size)
 
     def open(self, description: Open) -> None:
@@ -108,10 +109,11 @@ class ProtonEngine(AmqpEngine):
         return ProtonSession(self, self._connection.session(), owner)
 
     def barrier(self) -> None:
-        """Put the frames of all calls so far before the frames of the calls that follow.
+        """Send the frames of all earlier calls before the frames of the calls that follow.
 
-        Otherwise proton would write all waiting transfers before all waiting dispositions. The end of a transaction is
-        a transfer, so an acknowledgement could come after the end of its transaction.
+        Otherwise proton would write all waiting transfers (messages) before all waiting dispositions (outcomes). The
+        request that ends a transaction is a transfer. Therefore an acknowledgement could come after the end of its
+        transaction.
         """
         while output := self._written():
             self._output.append(output)
@@ -139,7 +141,8 @@ class ProtonEngine(AmqpEngine):
             log.debug("close: %s", error)
 
     def tick(self, now: float) -> float | None:
-        """Check the idle time-outs of both sides (AMQP 1.0 2.4.5): send a frame if it is due, or end the connection."""
+        """Check whether one of the two sides was silent for too long (AMQP 1.0 2.4.5). Send a frame if this side was,
+        and end the connection if the peer was. Return the time of the next check."""
         if not self._ready or self.failed is not None:
             return None
         deadline = self._transport.tick(now)
@@ -153,7 +156,7 @@ class ProtonEngine(AmqpEngine):
         self._forget()
 
     def abort(self, error: BaseException) -> None:
-        """End the connection without telling the peer or the listener."""
+        """End the connection. Send nothing to the peer, and report nothing to the listener."""
         super().abort(error)
         self._forget()
 
@@ -171,7 +174,7 @@ class ProtonEngine(AmqpEngine):
         whole = self._push(self._strays.without(data))
         self._process_events()
         self._listener.on_burst_end()
-        if not whole:  # proton stopped reading, without an event, so the bytes are not AMQP
+        if not whole:  # proton stopped reading and reported no event, so the bytes are not AMQP
             self._on_transport_error()
 
     def _push(self, data: bytes) -> bool:
@@ -197,7 +200,7 @@ class ProtonEngine(AmqpEngine):
         try:
             size = min(self._transport.pending(), _BURST)
             data = bytes(self._transport.peek(size) or b"") if size > 0 else b""
-        except ProtonException as error:  # pragma: no cover - proton reports it by an event as well
+        except ProtonException as error:  # pragma: no cover - proton reports this error by an event as well
             log.debug("peek: %s", error)
             return b""
         if data:
@@ -207,8 +210,8 @@ class ProtonEngine(AmqpEngine):
     def _process_events(self) -> None:
         """Handle all events of proton.
 
-        proton decodes a field of the peer only when this module reads the field. If the field is malformed, the reading
-        raises an error, which ends the connection.
+        proton decodes a field of the peer only when this module reads the field. If the field is malformed, reading the
+        field raises an error, and the error ends the connection.
         """
         try:
             self._pop_events()
@@ -278,7 +281,7 @@ class ProtonEngine(AmqpEngine):
     def _on_transport_error(self, _: Happening = None) -> None:
         """End the connection because of an error of the transport.
 
-        proton names the error, or only stops reading if a frame is malformed.
+        If a frame is malformed, proton may only stop reading. Otherwise proton names the error.
         """
         self.fail(transport_error(error_of(self._transport.condition)))
 

@@ -1,6 +1,7 @@
 """Removes Flow frames that belong to no session, because proton would end the connection for such a frame.
 
-Artemis 2.56 answers a drain after the end of its session, on channel 65535. Our own engine ignores such a frame.
+If a session ends during a drain, Artemis 2.56 still answers the drain, on channel 65535. Our own engine ignores such a
+frame.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Strays:
     def __init__(self, channel_max: int) -> None:
         self._channel_max = channel_max
         self._left = len(b"AMQP\x00\x01\x00\x00")
-        """The number of bytes of the present frame, or of the protocol header, that have not arrived."""
+        """The number of bytes of the present frame, or of the protocol header, that have not arrived yet."""
         self._held = b""
         """The beginning of a frame, while too few bytes have arrived to know whether the frame is a Flow."""
 
@@ -57,9 +58,8 @@ class Strays:
         return b"".join([*kept, data[begin:]]) if kept else data[begin:]
 
     def _stray(self, start: bytes) -> int | None:
-        """Return the size of a frame that has to be removed, 0 if the frame stays, ``None`` if more bytes are needed to
-        decide.
-        """
+        """Return the size in bytes of a frame that has to be removed. Return 0 if the frame stays. Return ``None`` if
+        more bytes are needed to decide."""
         if len(start) < _HEAD.size:
             return None
         size, offset, kind, channel = _HEAD.unpack_from(start)

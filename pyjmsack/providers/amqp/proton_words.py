@@ -60,7 +60,8 @@ def _fields(items: Mapping[str, Any] | None) -> dict[Any, Any]:
 
 
 def configure(link: Link, attach: Attach) -> None:
-    """Set the fields of our Attach on a link of proton, except the desired capabilities, which proton cannot write."""
+    """Set the fields of our Attach frame on a link of proton. Only the desired capabilities are left out, because
+    proton cannot write them."""
     link.snd_settle_mode, link.rcv_settle_mode = attach.snd_settle_mode, attach.rcv_settle_mode
     if attach.properties:
         link.properties = _fields(attach.properties)
@@ -107,7 +108,7 @@ def _put_symbols(data: Data, names: tuple[str, ...]) -> None:
 
 
 def remote_attach(link: Link) -> Attach:
-    """Return the peer's Attach. If its source or target is ``None``, the peer refuses the link."""
+    """Return the peer's Attach frame. If its source or target is ``None``, the peer refuses the link."""
     source, target = link.remote_source, link.remote_target
     return Attach(
         link_name=link.name,
@@ -157,7 +158,7 @@ def _transactional(values: list[Any]) -> Composite:
 _SIMPLE: dict[int | str, Composite] = {
     name: state for state in (ACCEPTED, Rejected(), RELEASED, Modified()) for name in (state.code, state.name)
 }
-"""The outcomes without their other fields, by their code and by their name."""
+"""The outcomes without their fields. The key is the code of an outcome, or its name."""
 
 _decode_state = lru_cache(maxsize=64)(lambda encoded: decode(encoded, 0, len(encoded))[0])
 
@@ -165,7 +166,7 @@ _decode_state = lru_cache(maxsize=64)(lambda encoded: decode(encoded, 0, len(enc
 def put_state(encoded: bytes, delivery: Delivery) -> None:
     """Set the local state of a delivery of proton to an encoded outcome or transactional state."""
     state = _decode_state(encoded)
-    local: Any = delivery.local  # proton declares its data as a list of numbers
+    local: Any = delivery.local  # the type hints of proton declare its data as a list of numbers
     if isinstance(state, Transactional):
         outcome = [] if state.outcome is None else [Described(ulong(state.outcome.code), [])]
         local.data = [state.txn_id, *outcome]

@@ -1,4 +1,4 @@
-"""The AMQP 1.0 provider, which serves the requests of the core with one engine. All of it runs on the loop."""
+"""The AMQP 1.0 provider, which serves the requests of the core with one engine. All methods run on the loop."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["AmqpProvider"]
 
 _NUDGE = 0.01
-"""If Artemis does not answer an End frame within this number of seconds, it gets an empty frame. Artemis holds back
-every second answer until another frame comes, or until its own timer runs out after up to 2 s (docs/broker-facts.md,
-13)."""
+"""If Artemis does not answer an End frame (the end of a session) within this number of seconds, this client sends an
+empty frame. Artemis holds back every second answer until another frame comes, or until its own timer runs out after up
+to 2 s (docs/broker-facts.md, 13)."""
 
 
 class AmqpProvider(Lifecycle[AmqpEngine]):
@@ -63,8 +63,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
         """Open the stream, log in by SASL, and send Open and Begin.
 
-        A broker that refuses the login or the client id sends an Open frame first. So only the answer to Begin shows
-        that the connection is really open.
+        A broker that refuses the login or the client id sends an Open frame first. Therefore only the answer to Begin,
+        which opens a session, shows that the connection is really open.
         """
         self._begin(info, listener, done)
         amqp = self._url.amqp
@@ -123,7 +123,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self, done: Completion[None]) -> None:
-        """Send a Close frame. ``done`` succeeds when the broker has answered or is gone."""
+        """Send a Close frame, which ends the connection. ``done`` succeeds when the broker has answered, or when the
+        connection is lost."""
         engine = self._engine
         if engine is None or engine.failed is not None:
             done.succeed()
@@ -175,7 +176,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             opening.fail(error)
 
     def on_burst_end(self) -> None:
-        """Wake each consumer that got messages in this burst, once."""
+        """Wake each consumer that got messages in this burst. Each consumer is woken once."""
         if self._dirty:
             dirty, self._dirty[:] = self._dirty[:], []
             for receiver in dirty:
@@ -217,7 +218,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         session.close(done)
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
-        """Attach a sender."""
+        """Open a producer: attach a link on which this client sends messages."""
         session = self._session(info.session_id, done)
         if session is None:
             return
@@ -249,7 +250,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             session.links.pop(number, None)
 
     def _fits(self, what: str, done: Completion[Any], **texts: str | None) -> bool:
-        """Return False, and fail ``done``, if the Attach frame of a link is too large for the broker.
+        """Return True if the broker accepts an Attach frame of this size. Otherwise fail ``done`` and return False.
 
         The broker would end the connection for such a frame.
         """
@@ -260,11 +261,11 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         return error is None
 
     def close_producer(self, producer_id: int, done: Completion[None]) -> None:
-        """Detach a sender."""
+        """Close a producer: detach its link."""
         self._close_link(self._resources.senders.pop(producer_id, None), done)
 
     def create_consumer(self, info: ConsumerInfo, sink: InboundSink, done: Completion[None]) -> None:
-        """Attach a receiver."""
+        """Open a consumer: attach a link on which this client receives messages."""
         session = self._session(info.session_id, done)
         if session is None:
             return
@@ -301,14 +302,14 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     def _single_credit(self, info: ConsumerInfo) -> caution.Single:
         """Return whether the link of a consumer takes one message at a time.
 
-        Only Artemis needs this, and browsers do not need it.
+        This is needed only for Artemis, and not for browsers.
         """
         if self._dialect.broker != "artemis" or info.browser:
             return caution.Single.NO
         return caution.single_credit(self._url.amqp.single_credit)
 
     def close_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Detach a receiver."""
+        """Close a consumer: detach its link."""
         receiver = self._resources.receivers.pop(consumer_id, None)
         self._when_copied(lambda copied: copied is receiver, partial(self._close_link, receiver, done))
 
@@ -319,7 +320,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         session_id = 0 if isinstance(link, AmqpTemporary) else link.info.session_id
         session = self._resources.sessions.get(session_id)
         if session is not None:
-            # the link stays in the session until the peer answers, so that a lost connection ends the wait
+            # the link stays in the session until the peer answers, because a lost connection must end the wait
             done.add_callback(lambda _: session.links.pop(link.info.id, None))
         link.close(done)
 
@@ -338,7 +339,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         temporary.create(done)
 
     def delete_temporary(self, temporary_id: int, done: Completion[None]) -> None:
-        """Close the link of a temporary destination, which deletes the destination."""
+        """Delete a temporary destination by closing its link."""
         self._close_link(self._resources.temporaries.pop(temporary_id, None), done)
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
@@ -389,7 +390,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         return session
 
     def _lost(self, session: AmqpSession | None = None) -> JMSException:
-        """Return the error for a request to a session or link that does not exist any more."""
+        """Return the error for a request about a session or link that does not exist any more."""
         if session is not None and session.closed is not None:
             return session.closed
         if self._engine is not None and self._engine.failed is not None:
@@ -399,7 +400,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- flow and messages --------------------------------------------------------------------------------------
 
     def start_consumer(self, consumer_id: int) -> None:
-        """Grant credit up to the prefetch."""
+        """Let messages flow to this consumer: grant credit up to the prefetch."""
         self.replenish(consumer_id)
 
     def replenish(self, consumer_id: int) -> None:
@@ -415,7 +416,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             receiver.pull()
 
     def drain(self, consumer_id: int, done: Completion[None]) -> None:
-        """Ask the broker to send the messages that it has, up to the open credit."""
+        """Ask the broker to send the messages that it has, as far as the credit allows."""
         receiver = self._resources.receivers.get(consumer_id)
         if receiver is None:
             done.fail(self._lost())
@@ -423,7 +424,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             receiver.drain(done)
 
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
-        """Stop deliveries to the sink."""
+        """Stop the delivery of messages to this consumer."""
         receiver = self._resources.receivers.get(consumer_id)
         if receiver is None:
             done.succeed()
@@ -431,7 +432,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             receiver.stop(done)
 
     def send(self, outbound: Outbound) -> None:
-        """Send a message, or queue it until there is credit."""
+        """Send a message. If the broker has given no credit, keep the message until the broker gives credit."""
         sender = self._resources.senders.get(outbound.producer_id)
         if sender is None:
             outbound.done(self._lost())
@@ -453,7 +454,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         if session is not None:
             try:
                 template = session.ack_state()
-            except JMSException:  # the transaction is lost, so the message goes back to the queue at its end (S79, S87)
+            except JMSException:  # the transaction is lost, so the message goes back to the queue later (S79, S87)
                 session.orphans.append((receiver, cast(AmqpInbound, inbound)))
                 return
         delivery, wanted = cast(AmqpInbound, inbound), self._dialect.outcome(outcome)
@@ -463,19 +464,19 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- transactions -------------------------------------------------------------------------------------------
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
-        """Begin the next transaction."""
+        """Begin the next transaction of this session."""
         session = self._session(session_id, done)
         if session is not None:
             session.declare(done)
 
     def commit(self, session_id: int, done: Completion[None]) -> None:
-        """Commit the transaction."""
+        """Commit the transaction of this session."""
         session = self._session(session_id, done)
         if session is not None:
             session.discharge(done, fail=False)
 
     def rollback(self, session_id: int, done: Completion[None]) -> None:
-        """Roll back the transaction."""
+        """Roll back the transaction of this session."""
         session = self._session(session_id, done)
         if session is not None:
             session.discharge(done, fail=True)
@@ -483,7 +484,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- names and encoding -------------------------------------------------------------------------------------
 
     def encoder(self, destination: Destination) -> Encoder:
-        """Return the function that encodes messages for one destination."""
+        """Return the function that encodes messages for this destination."""
         return partial(_encode, self.address(destination), self.address, self._marks(destination))
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:

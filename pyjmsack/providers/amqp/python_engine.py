@@ -55,12 +55,12 @@ class PythonEngine(AmqpEngine):
 
     @property
     def remote(self) -> Open:
-        """The peer's Open frame; an empty Open until the frame has arrived."""
+        """The peer's Open frame. Until the frame has arrived, an empty ``Open``."""
         return self._connection.remote or _NOT_YET
 
     @property
     def peer_frame_size(self) -> int:
-        """Bytes of the largest frame that the peer accepts."""
+        """The number of bytes of the largest frame that the peer accepts."""
         return self._connection.peer_frame_size
 
     def open(self, description: Open) -> None:
@@ -72,7 +72,7 @@ class PythonEngine(AmqpEngine):
         return self._connection.begin(owner)
 
     def barrier(self) -> None:
-        """Do nothing, because this engine sends frames in the order of the calls anyway."""
+        """Do nothing, because this engine always sends frames in the order of the calls."""
 
     def nudge(self) -> None:
         """Send an empty frame (AMQP 1.0 2.3.1), which has no meaning but makes the peer look at its connection."""
@@ -84,7 +84,8 @@ class PythonEngine(AmqpEngine):
         self._connection.close()
 
     def tick(self, now: float) -> float | None:
-        """Check the idle time-outs of both sides (AMQP 1.0 2.4.5): send a frame if it is due, or end the connection."""
+        """Check whether one of the two sides was silent for too long (AMQP 1.0 2.4.5). Send a frame if this side was,
+        and end the connection if the peer was. Return the time of the next check."""
         if not self._ready or self.failed is not None:
             return None
         deadline, events = self._connection.tick(now)
@@ -140,7 +141,7 @@ class PythonEngine(AmqpEngine):
 
 
 class _Tracer:
-    """Logs the frames of one direction."""
+    """Logs the frames of one direction, sent or received."""
 
     def __init__(self, arrow: str, limit: int) -> None:
         self._arrow = arrow
@@ -167,7 +168,7 @@ class _Tracer:
 
 
 def _shown(performative: Composite) -> str:
-    """Return a text with the fields that do not have their default value."""
+    """Return a text with those fields of a frame that do not have their default value."""
     rows = fields(performative)  # type: ignore[arg-type]  # each composite is a dataclass
     values = ((row.name, getattr(performative, row.name), row.default) for row in rows)
     return ", ".join(f"{name}={value!r}" for name, value, default in values if value != default)

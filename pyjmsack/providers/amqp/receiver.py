@@ -43,8 +43,8 @@ _NO_LOCAL_FILTER = ("no-local", ULong(0x0000468C00000003))
 
 _OVERDRAFT = 100
 """The number of messages beyond the prefetch that the broker may send without credit before the link is closed. A few
-such messages come if a drain and a message cross each other on the wire, which is no reason to end a consumer. There
-is a limit because a broker could fill the memory otherwise."""
+such messages come if a drain and a message cross each other on the wire, which is no reason to end a consumer. There is
+a limit, because otherwise a broker could fill the memory."""
 _TOO_MANY = "amqp:link:transfer-limit-exceeded"
 
 _STATES = {
@@ -84,7 +84,7 @@ def _described(name: str, info: ConsumerInfo, address: str, explicit_client_id: 
 
 def _returns(info: ConsumerInfo) -> bool:
     """Return True if unsettled messages go back to a queue when the link ends. The messages of a plain subscription or
-    a temporary destination do not, because their queue ends with the connection."""
+    a temporary destination do not go back, because their queue ends with the connection."""
     destination = info.destination
     plain = isinstance(destination, Topic) and info.subscription is None
     return not (info.presettled or plain or destination.is_temporary)
@@ -96,12 +96,13 @@ class AmqpReceiver(AmqpLink):
     Args:
         sink: the inbox of the consumer, which takes the messages.
         address: the name of the queue or topic in this broker's dialect.
-        explicit_client_id: whether the user chose the client id, so that subscriptions belong to it (S143).
+        explicit_client_id: whether the user chose the client id. If so, subscriptions belong to this client id (S143).
         generation: the number of the connection, which is noted on every message (S96).
         kept_whole: whether this broker delivers a message with the same bytes each time, noted on every message (S105).
         dirty: the list of the receivers that got a message in the current burst; the receiver adds itself to this list.
-        max_size: bytes of the largest message that is kept (``jms.maxMessageSize``).
-        drain_timeout: seconds a drain may stay unanswered before the link is closed (``amqp.drainTimeout``).
+        max_size: the number of bytes of the largest message that is kept (``jms.maxMessageSize``).
+        drain_timeout: the number of seconds for which a drain may stay unanswered. After that the link is closed
+            (``amqp.drainTimeout``).
         single: whether the link has credit for one message at a time (:mod:`pyjmsack.providers.amqp.caution`).
         spool_over: a bytes message with more bytes than this is written to a file (``amqp.spoolOver``).
         spool_directory: the directory of that file. ``None`` means the directory for temporary files.
@@ -185,7 +186,7 @@ class AmqpReceiver(AmqpLink):
             self.replenish()
 
     def _look_again(self) -> None:
-        """Grant the whole prefetch window as soon as the broker cannot send anything for the lost connection any more.
+        """Grant the whole prefetch window as soon as the broker has nothing left to send for the lost connection.
 
         Until then, check again later.
         """
@@ -197,7 +198,7 @@ class AmqpReceiver(AmqpLink):
         self._engine.flush()
 
     def pull(self) -> None:
-        """Grant credit for one message, unless there is credit already (S50)."""
+        """Grant credit for one message, unless the link has credit already (S50)."""
         if self._drains.waiting:
             self._credit.pulling = True  # the credit is granted when the drain is over
         elif not self._credit.stopped and (credit := self._link.credit) <= 0:
@@ -208,8 +209,8 @@ class AmqpReceiver(AmqpLink):
     def copied(self) -> None:
         """Grant the credit that was not granted because too many copies of dead letters were on their way.
 
-        Credit is granted even if some is left, because the core will not ask for it again: the core has already
-        reported the messages that the caller took while no credit was granted.
+        Credit is granted even if the link has some credit left, because the core will not ask for credit again. The
+        core has already reported the messages that the caller took while no credit was granted.
         """
         self.aside.copying -= 1
         if self.closed is not None:
@@ -220,7 +221,7 @@ class AmqpReceiver(AmqpLink):
             self._grant_again()
 
     def drain(self, done: Completion[None]) -> None:
-        """Ask the broker to send the messages it has, and to give back the rest of the credit (AMQP 1.0 2.6.7).
+        """Ask the broker to send the messages that it has, and to give back the rest of the credit (AMQP 1.0 2.6.7).
 
         With prefetch 0, grant credit for one message first.
         """
@@ -244,19 +245,19 @@ class AmqpReceiver(AmqpLink):
             self._drains.begin(credit or 1)
 
     def stop(self, done: Completion[None]) -> None:
-        """Stop delivering: drain the credit, and give back messages that still arrive. The broker does not count a
-        delivery for these messages (S31).
-        """
+        """Stop the deliveries: take the credit back by a drain, and give back to the broker the messages that still
+        arrive. The broker does not count a delivery for these messages (S31)."""
         self._credit.stopped = True
         self.drain(done)
 
     def on_remote_open(self) -> None:
-        """Handle the broker's Attach frame, which answers ours."""
+        """Handle the broker's Attach frame, which answers our Attach frame."""
         self.caution.answered(monotonic() - self._attached_at)
         super().on_remote_open()
 
     def on_flow(self) -> None:
-        """Handle a Flow frame: the broker took credit without a message, to answer this drain or the previous drain."""
+        """Handle a Flow frame, by which the broker gives credit back without a message. The frame answers this drain or
+        the previous drain."""
         if self._arrivals:
             self._drains.flow_postponed = True
         elif self._link.credit > 0 or self._drains.pausing:
@@ -273,7 +274,8 @@ class AmqpReceiver(AmqpLink):
             self._top_up()
 
     def _ask_again(self) -> None:
-        """Drain once more, in two frames: Artemis delivers messages for the credit before it sees the drain."""
+        """Drain once more, in two frames. The first one grants credit, because Artemis then delivers messages before it
+        reads the drain."""
         self._drains.asked_again()
         self._link.grant(self._drains.credit)
         self._engine.barrier()
@@ -282,9 +284,9 @@ class AmqpReceiver(AmqpLink):
     def _repeat_drain(self) -> None:
         """Send the drain again. The time between two repetitions grows.
 
-        Artemis 2.56 ignores about one drain in five thousand: one that arrives while Artemis still writes the answer to
-        the previous drain. A Flow frame only states what is wanted now, so a repeated one does no harm (AMQP 1.0
-        2.7.4).
+        Artemis 2.56 ignores about one drain in five thousand, if the drain arrives while Artemis still writes the
+        answer to the previous drain. A drain is a Flow frame, which only describes the present state, so a repeated
+        frame does no harm (AMQP 1.0 2.7.4).
         """
         self._link.start_drain()
         self._engine.flush()
@@ -308,7 +310,7 @@ class AmqpReceiver(AmqpLink):
         """Close the link, because the broker broke the protocol, a drain was not answered in time, or a large message
         could not be written to its file."""
         self.closed = error
-        self.aside.cancel()  # so that the consumer gets only one error
+        self.aside.cancel()  # because the consumer must get only one error
         self._part()
         self._engine.flush()
         self._sink.detached(error)
@@ -351,7 +353,7 @@ class AmqpReceiver(AmqpLink):
             self._go_on()
 
     def _written(self, unwritten: int) -> None:
-        """Handle the end of a write: a part of a large message was written to its file, or could not be written."""
+        """Handle the end of a write to the file of a large message. The write may have failed."""
         self._engine.pace(unwritten)
         failure = self._arrivals.failure
         if failure is not None and self.closed is None:
@@ -371,7 +373,7 @@ class AmqpReceiver(AmqpLink):
             self.on_flow()
 
     def _take(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
-        if (settled or not self._credit.stopped) and self.closed is None:  # a settled message cannot go back
+        if (settled or not self._credit.stopped) and self.closed is None:  # a settled message is not sent again
             self._deliver(delivery, inbound, settled)
         elif not settled:
             self._link.settle(delivery, _STATES[Outcome.RELEASED])
@@ -396,7 +398,7 @@ class AmqpReceiver(AmqpLink):
             self._dirty.append(self)
 
     def burst_end(self) -> None:
-        """Wake the consumer, once for all messages of the burst.
+        """Wake the consumer once, after all messages of the burst.
 
         Close the link if the broker sent many more messages than it had credit for.
         """
@@ -415,8 +417,8 @@ class AmqpReceiver(AmqpLink):
         """Send the outcome of a message and settle its delivery.
 
         With ``template``, an encoded transactional state, the outcome takes effect when the transaction is discharged
-        (4.4.2). The delivery is settled in this case too, because an unsettled delivery would stay with this client
-        after a rollback instead of going back to the queue.
+        (4.4.2). The delivery is settled in this case, too. An unsettled delivery would stay with this client after a
+        rollback, but it has to go back to the queue.
         """
         delivery, inbound.handle = inbound.handle, None
         if delivery is None or self.closed is not None:
@@ -428,7 +430,8 @@ class AmqpReceiver(AmqpLink):
     def _part(self) -> None:
         """Close the link, or detach it if it belongs to a durable subscription.
 
-        A close would delete the subscription, so the link is detached even if the broker closed its end (S141).
+        A close would delete the subscription. Therefore the link is only detached, even if the broker has closed its
+        own end (S141).
         """
         durable = self.info.subscription is not None and self.info.subscription.durable
         self._link.detach(closed=not durable)

@@ -1,8 +1,8 @@
-"""The client's side of SASL, the login of AMQP (AMQP 1.0 5.3). It takes bytes and returns bytes.
+"""The client's side of SASL, the login of AMQP (AMQP 1.0 5.3). This module takes bytes and returns bytes.
 
-We do not use the SASL of proton, because the driver does the encryption by TLS. proton offers EXTERNAL only over its
-own TLS. If proton does not encrypt the stream itself, it offers PLAIN only with a switch that would also allow PLAIN
-without encryption.
+This module does not use the SASL of proton, because the encryption by TLS is the work of the driver. proton offers the
+mechanism EXTERNAL only over its own TLS. If proton does not encrypt the stream itself, proton offers the mechanism
+PLAIN only with a switch that would also allow PLAIN without encryption.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ _HEADER = b"AMQP\x03\x01\x00\x00"
 _MAX_FRAME = 65536
 _MECHANISMS, _INIT, _CHALLENGE, _RESPONSE, _OUTCOME = 0x40, 0x41, 0x42, 0x43, 0x44
 _MOST_NAMES = 100
-"""The number of mechanisms that are read from the offer of a broker. The others are ignored."""
+"""The largest number of mechanisms that are read from the offer of a broker. Further ones are ignored."""
 _CODES: dict[object, int] = {
     **{code: code for code in range(_MECHANISMS, _OUTCOME + 1)},
     "amqp:sasl-mechanisms:list": _MECHANISMS,
     "amqp:sasl-challenge:list": _CHALLENGE,
     "amqp:sasl-outcome:list": _OUTCOME,
 }
-"""The code of each SASL frame by its descriptor, because the peer may use a number or a symbol (1.5)."""
+"""The code of each SASL frame. The key is the descriptor of the frame, a number or a symbol, because the peer may use
+either (1.5)."""
 _OUTCOMES = {1: "authentication failed", 2: "system error", 3: "permanent system error", 4: "temporary system error"}
 
 
@@ -40,9 +41,9 @@ class SaslClient:
 
     Args:
         username, password: the credentials. The password is never shown.
-        external: whether the stream has a client certificate, so that EXTERNAL is tried first.
-        allowed: the names of the mechanisms that the user allows; empty means all that this client knows.
-        hostname: the name of the virtual host; empty means none.
+        external: whether the stream has a client certificate. If so, the mechanism EXTERNAL is tried first.
+        allowed: the names of the mechanisms that the user allows. Empty means all mechanisms that this client knows.
+        hostname: the name of the virtual host. Empty means no virtual host.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class SaslClient:
         self._mechanism: Mechanism | None = None
 
     def receive(self, data: bytes) -> bytes:
-        """Take bytes of the peer. Return the bytes after the outcome, which belong to AMQP itself.
+        """Take bytes of the peer. Return the bytes after the outcome of the login, because they belong to AMQP itself.
 
         Raises:
             JMSSecurityException: the broker refused the login, or no mechanism fits.

@@ -99,13 +99,14 @@ _ABSENT = tuple([None] * (len(_PROPERTY_TYPES) - count) for count in range(len(_
 _U32 = Struct(">I").unpack_from
 _I64 = Struct(">q").unpack_from
 
-# the number of bytes of the size field behind a type code (1.2); 0 = there is none, so skip() finds the end
+# the number of bytes of the size field behind a type code (1.2). 0 means that there is no size field, and then skip()
+# finds the end
 _SIZE_WIDTHS = bytes((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4, 1, 4, 1, 4)[code >> 4] for code in range(256))
-# the number of bytes of type code, size and number of elements together, for types with a size
+# the number of bytes of type code, size and number of elements together, for a type with a size field
 _HEAD_LENGTHS = bytes((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 5, 3, 9, 3, 9)[code >> 4] for code in range(256))
 
 _CACHED_SECTION = 256
-"""The most bytes of a header or annotations section whose decoded form is kept for later messages."""
+"""The largest number of bytes of a header or annotations section whose decoded form is kept for later messages."""
 _CACHE_LIMIT = 512
 
 
@@ -127,10 +128,11 @@ class Annotations(NamedTuple):
     reply_kind: int | None = None
     delivery_time: int = 0
     origin: tuple[tuple[str, str], ...] = ()
-    """The origin that Artemis notes on a dead letter, under the names that the selectors of Artemis know."""
+    """The origin of a dead letter, which Artemis writes into annotations. The names are those that the selectors of
+    Artemis know."""
     told: bytes = b""
-    """All annotations of the sender, encoded for the identity of the message: those without the prefix ``_NOTED``
-    (S105)."""
+    """The annotations that the sender wrote, encoded for the identity of the message. These are the annotations without
+    the prefix ``_NOTED`` (S105)."""
 
 
 _NO_HEADER = Header()
@@ -194,7 +196,8 @@ class Sections:
 
 
 def content(data: bytes, span: Span) -> Span:
-    """Return the positions of a section's content, which follows its type and size. Their length varies (1.2)."""
+    """Return the positions of a section's content, which follows the type and the size. The number of bytes of type and
+    size varies (1.2)."""
     start, end = span
     return start + _HEAD_LENGTHS[data[start]], end
 
@@ -230,7 +233,7 @@ def _long_descriptor(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def _cached(cache: dict[bytes, T], data: bytes, start: int, end: int, read: Callable[[bytes, int, int], T]) -> T:
-    """Return ``read(data, start, end)``, but decode equal sections of several messages only once."""
+    """Return ``read(data, start, end)``. If another message had an equal section, return the kept result."""
     if end - start > _CACHED_SECTION:
         return read(data, start, end)
     key = data[start:end]
@@ -257,7 +260,7 @@ def read_header(data: bytes) -> Header:
 def split(data: bytes) -> Iterator[tuple[int, int, Span]]:
     """Yield for each section its code, the position at which it begins, and the positions of its value.
 
-    The message must have been scanned before, so that it is known to be well formed.
+    Call this only after ``_scan``, which checks the message.
     """
     position, end = 0, len(data)
     while position < end:
@@ -270,7 +273,7 @@ def split(data: bytes) -> Iterator[tuple[int, int, Span]]:
 
 
 def body_begins(data: bytes) -> int | None:
-    """Return the position of the first data section in the first bytes of a message.
+    """Return the position of the first data section. ``data`` contains the first bytes of a message.
 
     Returns ``None`` if the body is of another kind or does not begin in these bytes, or if a section before the body is
     malformed.
@@ -293,7 +296,7 @@ def _read_header(data: bytes, start: int, end: int) -> Header:
     durable, priority, ttl, _, delivery_count = _read_list(data, start, end, _HEADER_TYPES, "header")
     return Header(
         bool(durable),
-        4 if priority is None else min(int(priority), 9),  # JMS knows 0 to 9 (S152)
+        4 if priority is None else min(int(priority), 9),  # JMS has the priorities 0 to 9 (S152)
         int(ttl or 0),
         int(delivery_count or 0),
     )
@@ -351,9 +354,10 @@ def read_properties(data: bytes, span: Span | None) -> list[Any]:
 
 
 def _read_fields(data: bytes, position: int, count: int, end: int) -> list[Any]:
-    """Return ``count`` values that fill the bytes up to ``end``. The most frequent types are decoded here, to be fast.
+    """Return ``count`` values that fill the bytes up to ``end``. This function itself decodes the most frequent types,
+    because this is faster.
 
-    While the fields are read, the position may go beyond ``end``. It is checked after the last field.
+    While the fields are read, the position may go beyond ``end``. The position is checked after the last field.
     """
     if count > len(_PROPERTY_TYPES):
         raise malformed(f"{count} fields, expected at most {len(_PROPERTY_TYPES)}", position)

@@ -1,5 +1,5 @@
-"""One sending link: it queues messages while there is no credit, sends transfers, and receives outcomes (AMQP 1.0
-2.6.7, 2.6.12)."""
+"""One link on which this client sends messages. The link keeps messages while it has no credit, sends them, and
+receives their outcomes (AMQP 1.0 2.6.7, 2.6.12)."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ class AmqpSender(AmqpLink):
     """The sender of one producer.
 
     Args:
-        address: the name of the queue or topic. ``None`` means that each message names its destination (anonymous
-            relay).
-        transactional_state: returns the encoded delivery state for messages of the open transaction. It raises if there
-            is no transaction.
+        address: the name of the queue or topic. ``None`` means that each message names its own destination (the
+            anonymous relay of AMQP).
+        transactional_state: returns the encoded delivery state for messages of the open transaction. It raises an error
+            if there is no transaction.
         closed_by_broker: called if the broker closes this link, but not its session or connection.
         connector: reads bodies that are not in memory. It is needed only if such bodies are sent.
         takes_back: whether the link can still be used after a message was taken back while it was being sent.
@@ -80,8 +80,8 @@ class AmqpSender(AmqpLink):
         self._transactional_state = transactional_state
         self._tell_closed = closed_by_broker
         self._backlog: OrderedDict[Outbound, None] = OrderedDict()
-        """The messages that wait for credit, in order. This is a dictionary because each open send is looked up here
-        after a loss (S91), which must be fast."""
+        """The messages that wait for credit, in order. The table is a dictionary, because after a loss each open send
+        is looked up here, which must be fast (S91)."""
         self._connector = connector
         self._takes_back = takes_back
         self._upload: Upload | None = None
@@ -90,7 +90,7 @@ class AmqpSender(AmqpLink):
         """The size in bytes of the largest message that the broker accepts."""
 
     def send(self, outbound: Outbound) -> None:
-        """Send a message now, or as soon as there is credit. Messages are sent in the order of the calls."""
+        """Send a message now, or as soon as the link has credit. Messages are sent in the order of the calls."""
         if self.closed is not None:
             outbound.done(self.closed)
         elif len(outbound.payload) > self._largest:
@@ -101,7 +101,8 @@ class AmqpSender(AmqpLink):
             self._transfer(outbound)
 
     def _too_large(self, size: int) -> JMSException:
-        """Return the error for a message over the broker's limit. The broker would close the link for it (2.7.3)."""
+        """Return the error for a message over the broker's limit. The broker would close the link because of such a
+        message (2.7.3)."""
         return ResourceAllocationException(
             f"{self._what}: the message has {size:,} bytes, and this broker accepts {self._largest:,}"
             " (max-message-size)",
@@ -139,7 +140,7 @@ class AmqpSender(AmqpLink):
     def rolled_back(self) -> None:
         """Drop the messages that wait for credit.
 
-        They belonged to the transaction that was rolled back, and must not be sent in the next one.
+        These messages belonged to the transaction that was rolled back, and must not be sent in the next transaction.
         """
         waiting = [*self._backlog]
         self._backlog.clear()
@@ -174,7 +175,7 @@ class AmqpSender(AmqpLink):
         """Finish a message that is sent in pieces, because its last piece was written or its body cannot be read.
 
         Args:
-            error: the error because of which the body cannot be read. ``None`` means that the last piece was written.
+            error: the error that prevents reading the body. ``None`` means that the last piece was written.
         """
         assert self._upload is not None  # an upload reports its end only once
         outbound = self._upload.outbound
@@ -186,9 +187,10 @@ class AmqpSender(AmqpLink):
         self.on_flow()
 
     def on_flow(self) -> None:
-        """Send the messages that wait for credit. Answer a drain by giving back the rest of the credit (2.6.7).
+        """Send the messages that wait for credit. If the broker asked for a drain, give back the rest of the credit
+        (2.6.7).
 
-        After the connection is lost, the messages stay here, so that failover sees that they were never sent (S91).
+        If the connection is lost, the messages stay here, because failover has to see that they were never sent (S91).
         """
         if self._engine.failed is not None:
             return
@@ -200,8 +202,8 @@ class AmqpSender(AmqpLink):
             link.drained()
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """Handle the outcome of one message. If it comes before the last piece was sent, stop sending the message, and
-        go on with the messages behind it."""
+        """Handle the outcome of one message. If the outcome comes before the last piece of the message was sent, stop
+        sending this message, and go on with the next messages."""
         stopped = self._upload is not None and self._upload.outbound is context
         if stopped:
             self._stop_upload()

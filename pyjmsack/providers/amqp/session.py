@@ -28,7 +28,8 @@ class AmqpSession:
     """A session and its links.
 
     Args:
-        transacted: whether the session has transactions, and so a link to the transaction coordinator.
+        transacted: whether the session has transactions, and therefore a link to the transaction coordinator of the
+            broker.
         closed_by_broker: called before the links fail, if the broker ends this session, but not the connection.
         number: the id of the session.
     """
@@ -43,7 +44,7 @@ class AmqpSession:
         self._engine = engine
         self._number = number
         self.end: SessionEnd
-        """The object of the engine for this session, after the Begin."""
+        """The object of the engine for this session. It exists after the Begin frame was sent."""
         self._opening: Completion[None] | None = None
         self._closing: Completion[None] | None = None
         self._begun = False
@@ -73,11 +74,11 @@ class AmqpSession:
             self._open_coordinator(done).declare(done)
 
     def close(self, done: Completion[None]) -> None:
-        """End the session. The broker then ends its links and rolls its transaction back.
+        """End the session. The broker then ends the links of the session and rolls its transaction back.
 
-        If the broker has not answered our Begin yet, the session ends when the answer comes. An End frame frees our
-        channel number for the next session. The answer to a Begin names its session only by this number (2.7.2). So a
-        late answer would look like the answer to the next session.
+        If the broker has not answered our Begin yet, the session ends when the answer comes. The reason is that an End
+        frame frees our channel number for the next session, and that the answer to a Begin frame names its session only
+        by this number (2.7.2). A late answer would look like the answer to the next session.
         """
         if self.closed is not None:
             done.succeed()
@@ -111,7 +112,7 @@ class AmqpSession:
 
     def _open_coordinator(self, done: Completion[None]) -> AmqpCoordinator:
         """Attach a coordinator link and return it. ``done`` fails if the broker refuses the link."""
-        # the sessions of a connection share the names of links (2.6.1)
+        # two links of one connection must have different names, also in different sessions (2.6.1)
         name = f"pyjmsack:coordinator:{self._number}:{next(self._coordinators)}"
         coordinator = AmqpCoordinator(self._engine, self.end, name)
         attached: Completion[None] = Completion()
@@ -121,10 +122,10 @@ class AmqpSession:
         return coordinator
 
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
-        """End the transaction: roll it back if ``fail``, otherwise commit it.
+        """End the transaction: roll it back if ``fail`` is true, and otherwise commit it.
 
-        If messages were accepted while no transaction was open, they go back to the queue, with the delivery counted,
-        and a commit becomes a rollback.
+        If messages were accepted while no transaction was open, they go back to the queue, the broker counts their
+        delivery, and a commit becomes a rollback.
         """
         orphans, self.orphans = self.orphans, []
         for receiver, inbound in orphans:
@@ -161,7 +162,7 @@ class AmqpSession:
             opening.succeed()
 
     def on_remote_close(self) -> None:
-        """Handle an End frame of the broker. The broker answers our End, or ends the session itself."""
+        """Handle an End frame of the broker. The frame answers our End frame, or the broker ends the session itself."""
         if self._closing is not None:
             closing, self._closing = self._closing, None
             assert self.closed is not None  # set by close

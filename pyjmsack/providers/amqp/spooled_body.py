@@ -27,7 +27,7 @@ class SpooledBody(BodySource):
         self.length = sum(size for _, size in spans)
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body in pieces; see :meth:`.BodySource.pieces`."""
+        """Yield the body in pieces. :meth:`.BodySource.pieces` explains this."""
         if not self.length:
             yield b""
         for begin, size in self._spans:

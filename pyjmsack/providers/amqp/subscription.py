@@ -1,4 +1,5 @@
-"""Named subscriptions in AMQP: their link names and sources, in the same form as Qpid JMS (S145)."""
+"""Named subscriptions in AMQP. This module makes the name and the source of the link of a subscriber, in the same form
+as Qpid JMS (S145). The source says from where messages come."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from pyjmsack.spi.resources import Subscription
 __all__ = ["AmqpLookup", "described_source", "durable_link_name", "link_name", "still_there"]
 
 _UNSETTLED_STATE = 2
-"""The value of ``durable`` that keeps the messages and their delivery states (3.5.5)."""
+"""The value of the field ``durable`` that makes the broker keep the messages and their delivery states (3.5.5)."""
 
 
 def link_name(subscription: Subscription, explicit_client_id: bool) -> str:
@@ -34,7 +35,8 @@ def durable_link_name(name: str, explicit_client_id: bool) -> str:
 
 
 def described_source(source: Source, subscription: Subscription, explicit_client_id: bool) -> Source:
-    """Return the source of a subscription's link, which tells whether the subscription is durable, shared and global.
+    """Return the source of a subscription's link. The source tells the broker whether the subscription is durable,
+    shared and global.
 
     A global subscription belongs to no client id (3.5.3, 3.5.6).
     """
@@ -53,7 +55,8 @@ def still_there(name: str, error: BaseException | None) -> BaseException | None:
 
     Args:
         name: the name of the subscription.
-        error: the result of looking for the subscription. ``InvalidDestinationException`` means that it is gone.
+        error: the result of the search for the subscription. ``InvalidDestinationException`` means that the
+            subscription is gone.
     """
     if isinstance(error, InvalidDestinationException):
         return None
@@ -63,11 +66,12 @@ def still_there(name: str, error: BaseException | None) -> BaseException | None:
 
 
 class AmqpLookup(AmqpLink):
-    """Looks for a durable subscription: attaches a link with its name, without topic and selector, and ends the link
-    (S141).
+    """Looks for a durable subscription. For this, the class attaches a link with the name of the subscription, without
+    topic and selector, and ends the link again (S141).
 
-    A subscription that belongs to no client id is found only if the Attach frame says that it is shared and global, as
-    in Qpid JMS. With ``delete``, the link is closed, which deletes the subscription. Otherwise the link is detached.
+    If a subscription belongs to no client id, the broker finds it only if the Attach frame says that it is shared and
+    global, as in Qpid JMS. If ``delete`` is true, the link is closed, which deletes the subscription. Otherwise the
+    link is only detached.
     """
 
     def __init__(

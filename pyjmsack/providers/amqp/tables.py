@@ -12,7 +12,8 @@ __all__ = ["OpenResources"]
 
 
 class OpenResources:
-    """The open sessions and links of one connection by their numbers. Session 0 belongs to the connection itself."""
+    """The open sessions and links of one connection. The key is the number of a session or link. Session 0 belongs to
+    the connection itself."""
 
     def __init__(self) -> None:
         self.sessions: dict[int, AmqpSession] = {}
@@ -20,9 +21,9 @@ class OpenResources:
         self.receivers: dict[int, AmqpReceiver] = {}
         self.temporaries: dict[int, AmqpTemporary] = {}
         self.transacted: dict[int, AmqpSession] = {}
-        """The sessions that have a transaction, by session number."""
+        """The sessions that have a transaction. The key is the number of the session."""
         self._ending: dict[int, AmqpSession] = {}
-        """The sessions whose End frame the broker has not answered yet, by session number."""
+        """The sessions whose End frame the broker has not answered yet. The key is the number of the session."""
 
     def end_session(self, number: int, done: Completion[None]) -> AmqpSession | None:
         """Remove a session and its links from the tables. The session counts as ending until ``done`` is completed."""

@@ -43,7 +43,7 @@ class AmqpTemporary(AmqpLink):
             return
         if error is None:
             self.close(Completion())
-            error = JMSException(f"{self._what}: the broker gave it no name")
+            error = JMSException(f"{self._what}: the broker gave the destination no name")
         named.fail(error)
 
     def _attached(self) -> bool:

@@ -13,7 +13,8 @@ __all__ = ["Upload"]
 
 
 class Upload:
-    """Sends one message piece by piece: it reads a piece of the body, writes it, and then reads the next.
+    """Sends one message piece by piece. An upload reads a piece of the body, writes this piece, and then reads the next
+    piece.
 
     Args:
         outbound: the send. This class does not call its ``done``.
@@ -50,7 +51,7 @@ class Upload:
         return not self._start
 
     def stop(self) -> None:
-        """Abort the message, so that the broker forgets the parts that it has."""
+        """Abort the message. The broker then forgets the parts of the message that it has."""
         self._reading.close()
         self._stream.abort()
 

@@ -1,4 +1,5 @@
-"""Decodes AMQP 1.0 values (1.6). It checks every size, and limits nesting and memory, because the peer may be hostile.
+"""Decodes AMQP 1.0 values (1.6). This module checks every size, and limits nesting and memory, because the peer may be
+hostile.
 
 A reader is a function for one type. It takes the buffer, the position after the type code, the end of the enclosing
 value, and the nesting depth. It returns the value and the position after the value.
@@ -41,11 +42,11 @@ from pyjmsack.types import Byte, Char, Float, Long, Short
 __all__ = ["MAX_DEPTH", "Described", "decode_value", "malformed", "skip", "told"]
 
 MAX_DEPTH = 64
-"""The most levels of nested values. This is far below the limit of Python's own stack."""
+"""The largest number of levels of nested values. This is far below the limit of Python's own stack."""
 
 MAX_EMPTY_ELEMENTS = 8
-"""The most elements of an array whose elements have no bytes. The size of the frame does not limit such elements, and
-each may take 56 bytes of memory."""
+"""The largest number of elements of an array whose elements have no bytes. The size of the frame does not limit such
+elements, and each may take 56 bytes of memory."""
 
 _BYTE = 0x51
 
@@ -71,13 +72,13 @@ def decode_value(data: bytes, position: int, end: int | None = None, depth: int 
         data: the buffer.
         position: the position of the type code of the value.
         end: the position at which the enclosing value or section ends. ``None`` means the end of the buffer.
-        depth: the number of values that enclose this one.
+        depth: the number of values that enclose this value.
 
     Returns:
         The value, and the position after it.
 
     Raises:
-        MessageFormatException: these bytes are no AMQP value; the text names the position.
+        MessageFormatException: these bytes are no AMQP value. The text names the position.
     """
     if end is None:
         end = len(data)
@@ -90,10 +91,10 @@ def decode_value(data: bytes, position: int, end: int | None = None, depth: int 
 
 
 def told(value: Any) -> Any:
-    """Return a decoded value in a form that is made for comparison: the forms of two values have the same ``repr`` only
-    if the values are equal and have the same types.
+    """Return a form of a decoded value for comparisons. The forms of two values have the same ``repr`` only if the
+    values are equal and have the same types.
 
-    The entries of a map are sorted, so that their order does not count.
+    The entries of a map are sorted, because their order must not count.
     """
     kind = type(value)
     if kind is dict:
@@ -133,7 +134,7 @@ _FIXED_WIDTHS = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}
 
 
 def _size(data: bytes, position: int, end: int, wide: bool) -> tuple[int, int]:
-    """Return a size or count of 1 or 4 bytes, and the position after it."""
+    """Return a size or count that takes 1 or 4 bytes, and the position after it."""
     after = position + (4 if wide else 1)
     if after > end:
         raise _cut_short(position)
@@ -209,7 +210,8 @@ def _boolean(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int
 
 
 def _compound_head(data: bytes, position: int, end: int, wide: bool, depth: int) -> tuple[int, int, int]:
-    """Return the number of elements of a list, map or array, the position of the first element, and the end."""
+    """Return the number of elements of a list, map or array, the position of the first element, and the position of the
+    end."""
     if depth >= MAX_DEPTH:
         raise malformed(f"expected at most {MAX_DEPTH} levels of nested values", position)
     size, start = _size(data, position, end, wide)

@@ -115,7 +115,7 @@ def encode_map(items: dict[str, Any], noun: str) -> bytes:
         noun: the word for an item in an error text, such as ``property``.
 
     Raises:
-        MessageFormatException: as in ``encode_value``; the text names the item.
+        MessageFormatException: an item has one of the faults that :func:`encode_value` names. The text names the item.
     """
     parts = []
     for name, value in items.items():
@@ -128,7 +128,8 @@ def encode_map(items: dict[str, Any], noun: str) -> bytes:
 
 
 def _compound(code: int, parts: list[bytes]) -> bytes:
-    """Return a list (type code C0) or map (C1) of encoded elements. The code of the long form is higher by 16."""
+    """Return an encoded list (type code C0) or map (type code C1) of encoded elements. The type code of the long form
+    is higher by 16."""
     content = b"".join(parts)
     count = len(parts)
     parts.clear()  # frees the memory of the parts, which may be large

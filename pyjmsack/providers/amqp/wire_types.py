@@ -65,7 +65,8 @@ class ULong(_Unsigned):
 
 
 class OpaqueDecimal(bytes):
-    """The 4, 8 or 16 bytes of an IEEE 754 decimal number. JMS has no such type, so the bytes are only passed on."""
+    """The 4, 8 or 16 bytes of an IEEE 754 decimal number. JMS has no such type, so this library gives the bytes to the
+    caller unchanged."""
 
     __slots__ = ()
 
@@ -77,7 +78,7 @@ class ByteArray(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A value with a descriptor (1.1.2)."""
+    """A value together with its descriptor, which names the type of the value (1.1.2)."""
 
     descriptor: Any
     value: Any

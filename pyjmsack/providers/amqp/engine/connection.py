@@ -25,14 +25,15 @@ from pyjmsack.providers.amqp.engine.session import HANDLERS, LARGEST_WINDOW, Ses
 __all__ = ["Connection"]
 
 _BURST: Final = 1 << 18
-"""The most bytes that are returned at once. More bytes would only be copied while they wait for the socket."""
+"""The largest number of bytes that are returned at once. Further bytes would only be copied again while they wait for
+the socket."""
 
 
 class Connection:
     """The client's end of one connection.
 
     Args:
-        max_frame_size: bytes of the largest frame that is accepted, at least 512.
+        max_frame_size: the number of bytes of the largest frame that is accepted, at least 512.
         channel_max: the highest channel number, 0 to 65535. It is one less than the largest number of sessions.
         idle_timeout: seconds without bytes of the peer after which the connection counts as lost. The Open frame
             announces half of this time, so that the frames of the peer come in time (2.4.5). ``None`` means no limit.
@@ -43,7 +44,7 @@ class Connection:
     ) -> None:
         self.local: Open | None = None
         self.remote: Open | None = None
-        """The peer's Open frame; ``None`` until it has arrived."""
+        """The peer's Open frame. ``None`` until the frame has arrived."""
         self.closed = False
         """True if our Close frame was sent, so that nothing can be sent any more."""
         self._max_frame_size = max_frame_size
@@ -53,23 +54,24 @@ class Connection:
         self._over = False
         """True if bytes of the peer are ignored, because the connection has ended."""
         self._sessions: dict[int, Session] = {}
-        """The sessions by our channel number. A session stays here until both ends have ended it."""
+        """The sessions by the number of our channel. A session stays here until both sides have ended it."""
         self._remote_sessions: dict[int, Session] = {}
         self._output: list[bytes | memoryview] = []
         self._hungry: list[Callable[[], None]] = []
         """The functions to call when all output was returned."""
         self._echoes: dict[tuple[Session, Link | None], None] = {}
-        """The sessions and links whose state the peer asked for (echo). The answer is made when the peer reads, because
-        a peer that asks without end and never reads would otherwise fill the memory. One answer is enough for several
-        questions, because an answer contains only the present state."""
+        """The sessions and links whose state the peer asked for (echo). The answer is made when the peer reads bytes,
+        because a peer that asks without end and never reads would otherwise fill the memory. One answer is enough for
+        several questions, because the answer contains only the present state."""
         self._settling: tuple[int, bool, bytes] | None = None
-        """The channel, role and state of a disposition that is not written yet, because more deliveries may join it."""
+        """The channel, role and state of a disposition (a frame with outcomes) that is not written yet, because more
+        deliveries may join the same frame."""
         self._first = self._last = 0
 
     # -- verbs --------------------------------------------------------------------------------------------------
 
     def open(self, description: Open) -> None:
-        """Send the protocol header and an Open frame, which also has the limits that the constructor got.
+        """Send the protocol header and an Open frame. The Open frame also contains the limits that the constructor got.
 
         Raises:
             StateError: the connection is open already.
@@ -118,7 +120,7 @@ class Connection:
             self._output.append(EMPTY_FRAME)
 
     def data_to_send(self) -> bytes:
-        """Return bytes for the peer. Call this method until it returns ``b""``."""
+        """Return bytes for the peer. The caller calls this method until it returns ``b""``."""
         if self._settling is not None:
             self._flush_settling()
         if self._echoes:
@@ -147,9 +149,9 @@ class Connection:
         self._hungry.append(wants)
 
     def echo(self, session: Session, link: Link | None) -> None:
-        """Remember that the peer asked for the state of a session or link (echo). ``data_to_send`` makes
-        the answer. It is not called while the socket is full, so several such requests for one link get one answer.
-        """
+        """Remember that the peer asked for the state of a session or link (echo). ``data_to_send`` makes the answer.
+        Several such questions about one link get one answer, because ``data_to_send`` is not called while the socket is
+        full."""
         self._echoes[session, link] = None
 
     def _answer_echoes(self) -> None:
@@ -187,7 +189,8 @@ class Connection:
 
     @property
     def peer_frame_size(self) -> int:
-        """Bytes of the largest frame that the peer accepts; 512 until its Open frame has arrived (2.4.1)."""
+        """The number of bytes of the largest frame that the peer accepts. 512 until the peer's Open frame has arrived
+        (2.4.1)."""
         return LEAST_MAX_FRAME_SIZE if self.remote is None else self.remote.max_frame_size
 
     def send(self, channel: int, performative: Composite) -> None:
@@ -209,14 +212,14 @@ class Connection:
         self._output.append(data)
 
     def put(self, head: bytes, payload: bytes | memoryview) -> None:
-        """Send a transfer frame: the bytes before its payload, and the payload."""
+        """Send a transfer frame, which carries a message. ``head`` contains the bytes before the payload."""
         if self._settling is not None:
             self._flush_settling()
         self._output.append(head)
         self._output.append(payload)
 
     def settle(self, channel: int, role: bool, first: int, state: bytes, last: int | None = None) -> None:
-        """Settle deliveries. One frame settles consecutive deliveries with the same outcome (2.7.6)."""
+        """Settle deliveries. If consecutive deliveries have the same outcome, one frame settles all of them (2.7.6)."""
         if self.closed:
             return
         what = (channel, role, state)
@@ -239,8 +242,8 @@ class Connection:
     def receive(self, data: bytes) -> Iterator[Event]:
         """Take bytes of the peer and yield their events.
 
-        The bytes are read frame by frame, so the caller can act on an event before the next frame is read. Iterate to
-        the end, because the rest of the bytes is lost otherwise.
+        The bytes are read frame by frame, so the caller can act on an event before the next frame is read. The caller
+        has to iterate to the end, because otherwise the rest of the bytes is lost.
         """
         if self._over:
             return
@@ -279,7 +282,7 @@ class Connection:
         if isinstance(performative, Begin):
             return self._on_begin(channel, session, performative)
         if session is None:
-            if kind is Flow:  # Artemis may answer a drain after the end of its session, and other sessions go on
+            if kind is Flow:  # Artemis may answer a drain after the session has ended, and the other sessions go on
                 return []
             raise ViolationError("amqp:not-allowed", f"{performative.name} on channel {channel}, which has no session")
         if isinstance(performative, End):

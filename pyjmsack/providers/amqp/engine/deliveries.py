@@ -36,9 +36,9 @@ def serial_distance(after: int, before: int) -> int:
 
 
 def span(first: int, last: int, known: dict[int, Any]) -> list[int]:
-    """Return the keys of ``known`` from ``first`` to ``last``, in their order.
+    """Return the keys of ``known`` that lie between ``first`` and ``last``, in their order, with both ends.
 
-    The time that this takes depends on the number of keys only, so a peer cannot slow it down with a huge range.
+    The time for this depends only on the number of keys, so a peer cannot slow this function down by a huge range.
 
     Raises:
         ViolationError: ``last`` comes before ``first``.
@@ -58,11 +58,11 @@ def span(first: int, last: int, known: dict[int, Any]) -> list[int]:
 
 
 class Assembly:
-    """A message that arrives in several transfers (2.6.14), or one that is too large.
+    """A message that arrives in several transfers (2.6.14), or a message that is too large.
 
     Args:
-        limit: the most bytes that the message may have. ``None`` means any number. Only the first bytes of a larger
-            message are kept, and the others are dropped as they arrive.
+        limit: the largest number of bytes that the message may have. ``None`` means any number. Only the first bytes of
+            a larger message are kept, and the others are dropped as they arrive.
     """
 
     __slots__ = ("_bytes", "_limit", "delivery_id", "in_pieces", "offered", "settled", "size")
@@ -75,13 +75,14 @@ class Assembly:
         self.offered = False
         """True if the owner of the link was asked whether it takes the message in pieces."""
         self.in_pieces = False
-        """True if the owner takes the pieces as they come, so that nothing is kept here."""
+        """True if the owner takes the pieces when they come. In this case, nothing is kept here."""
         self._limit = limit
-        # a list of tiny pieces would take much memory; a bytearray would be copied at the end, and a BytesIO is not
+        # a list of tiny pieces would take much memory, and a bytearray would be copied at the end, but a BytesIO is not
+        # copied
         self._bytes = BytesIO()
 
     def add(self, piece: bytes, settled: bool) -> None:
-        """Add the payload of one transfer. The message is settled if one of its transfers is."""
+        """Add the payload of one transfer. The message is settled if one of its transfers is settled."""
         self.size += len(piece)
         self.settled = self.settled or settled
         if self.oversize:
@@ -100,7 +101,7 @@ class Assembly:
         return self._bytes.getvalue()
 
     def pass_on(self) -> None:
-        """Stop keeping bytes, because the owner of the link takes the pieces as they come."""
+        """Stop keeping bytes, because the owner of the link takes the pieces when they come."""
         self.in_pieces = True
         self._bytes = BytesIO()
 
@@ -114,12 +115,12 @@ class Outgoing:
         self.link = link
         self._heads = heads
         self._delivery_id = 0
-        """The number of the message, which it gets with its first transfer."""
+        """The number of the message. The message gets this number with its first transfer."""
         self._payload = memoryview(payload)
         self._state = state
         self._settled = settled
         self._position = -1
-        """The number of bytes that were sent; -1 before the first transfer."""
+        """The number of bytes that were sent. -1 before the first transfer."""
 
     def frame(self, max_frame_size: int) -> tuple[bytes, memoryview]:
         """Return the next transfer as two parts: the bytes before its payload, and the payload."""
@@ -143,12 +144,13 @@ class Outgoing:
         return self._position >= len(self._payload)
 
     def left(self) -> None:
-        """Handle that the whole message was sent."""
+        """Count the message as sent, because its last transfer was sent."""
         self.link.sent()
 
 
 class States:
-    """Decodes delivery states. A decoder remembers the last state, because most deliveries have the same few states."""
+    """Decodes delivery states. The decoder remembers the last state, because most deliveries have the same few
+    states."""
 
     __slots__ = ("_known", "_last", "_last_bytes")
 

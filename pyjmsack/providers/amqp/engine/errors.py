@@ -18,4 +18,4 @@ class ViolationError(Exception):
 
 
 class StateError(Exception):
-    """The caller asked for something that the specification does not allow now; nothing was sent."""
+    """The caller asked for something that the specification does not allow now. Nothing was sent."""

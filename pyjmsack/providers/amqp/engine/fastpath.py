@@ -1,7 +1,8 @@
-"""A fast codec for Transfer and Disposition, the two performatives that every message needs.
+"""A fast encoder and decoder for Transfer and Disposition. Every message needs these two commands of AMQP: a Transfer
+carries a message, and a Disposition carries an outcome.
 
-It makes no object for each performative. Its readers know only the encodings that senders usually choose for a field.
-A frame with any other encoding, valid or not, is read by :func:`.performatives.decode` instead.
+This module makes no object for each command. Its readers know only the encodings that senders usually choose for a
+field. If a frame has another encoding, valid or not, :func:`.performatives.decode` reads the frame instead.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = [
 TRANSFER: Final = b"\x00\x53\x14"
 DISPOSITION: Final = b"\x00\x53\x15"
 MAX_TAG_SIZE: Final = 32
-"""The most bytes that a delivery tag may have (2.8.7)."""
+"""The largest number of bytes that a delivery tag may have (2.8.7). A delivery tag is the name of a sent message."""
 
 _U32 = Struct(">I").unpack_from
 _FALSE, _TRUE, _NULL = 0x42, 0x41, 0x40
@@ -42,9 +43,11 @@ _UINT_0, _UINT_8, _UINT_32 = 0x43, 0x52, 0x70
 
 
 TransferFrame: TypeAlias = "tuple[int, int | None, bool, bool, bool, int]"
-"""The handle, the delivery-id, settled, more, aborted, and the position at which the payload begins."""
+"""The fields of a transfer: handle, delivery-id, settled, more, aborted, and the position at which the payload
+begins."""
 DispositionFrame: TypeAlias = "tuple[bool, int, int, bool, bytes]"
-"""The role, first, last, settled, and the encoded delivery state, which is ``b""`` if there is none."""
+"""The fields of a disposition: role, first, last, settled, and the encoded delivery state, which is ``b""`` if there is
+no state."""
 
 
 def read_transfer(data: bytes, start: int, end: int) -> TransferFrame:
@@ -60,7 +63,7 @@ def read_transfer(data: bytes, start: int, end: int) -> TransferFrame:
     if found is not None:
         return found
     transfer, after = decode(data, start, end)
-    assert isinstance(transfer, Transfer)  # the descriptor is the one of this class
+    assert isinstance(transfer, Transfer)  # the descriptor names this class
     if transfer.delivery_tag is not None and len(transfer.delivery_tag) > MAX_TAG_SIZE:
         text = f"a delivery tag of {len(transfer.delivery_tag)} bytes, more than {MAX_TAG_SIZE}"
         raise ViolationError(DECODE_ERROR, text)
@@ -68,7 +71,7 @@ def read_transfer(data: bytes, start: int, end: int) -> TransferFrame:
 
 
 def _usual_transfer(data: bytes, position: int, end: int) -> TransferFrame | None:
-    """Read handle, delivery-id, delivery-tag, message-format, settled and more.
+    """Read the fields handle, delivery-id, delivery-tag, message-format, settled and more of a transfer.
 
     Return ``None`` for an unusual encoding. While the fields are read, the position may go beyond the end of the list.
     This does no harm, because the position is checked after the last field.
@@ -140,14 +143,15 @@ def read_disposition(data: bytes, start: int, end: int) -> DispositionFrame:
     if found is not None:
         return found
     disposition, _ = decode(data, start, end)
-    assert isinstance(disposition, Disposition)  # the descriptor is the one of this class
+    assert isinstance(disposition, Disposition)  # the descriptor names this class
     first, last, state = disposition.first, disposition.last, disposition.state
     encoded = b"" if state is None else encode(state)
     return disposition.role, first, first if last is None else last, disposition.settled, encoded
 
 
 def _usual_disposition(data: bytes, position: int, end: int) -> DispositionFrame | None:
-    """Read role, first, last, settled and state. Return ``None`` for an unusual encoding."""
+    """Read the fields role, first, last, settled and state of a disposition. Return ``None`` for an unusual
+    encoding."""
     if data[position] != 0xC0:
         return None
     after, count = position + 2 + data[position + 1], data[position + 2]
@@ -183,7 +187,8 @@ _SETTLING = Struct(">IHH3sBIIBBIBIB")
 
 
 def disposition_frame(channel: int, role: bool, first: int, last: int, state: bytes) -> bytes:
-    """Return the frame that settles the deliveries ``first`` to ``last`` with an encoded state; ``b""`` is none."""
+    """Return the frame that settles the deliveries ``first`` to ``last`` with an encoded state. ``b""`` stands for no
+    state."""
     size, count = len(state), 5 if state else 4
     our_role = _TRUE if role else _FALSE
     head = _SETTLING.pack(
@@ -233,7 +238,7 @@ class TransferHeads:
         fields = self._handle + b"\x70" + number + b"\xa0\x04" + number
         fields += (self._SETTLED if settled else self._UNSETTLED) + (b"\x41" if more else b"\x42")
         if state:
-            fields += b"\x40" + state  # behind rcv-settle-mode
+            fields += b"\x40" + state  # this field follows rcv-settle-mode
         return self._head(fields, 8 if state else 6, size)
 
     def following(self, more: bool, size: int) -> bytes:

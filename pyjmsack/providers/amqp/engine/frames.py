@@ -11,17 +11,17 @@ __all__ = ["EMPTY_FRAME", "FRAMING_ERROR", "LEAST_MAX_FRAME_SIZE", "PROTOCOL_HEA
 
 PROTOCOL_HEADER = b"AMQP\x00\x01\x00\x00"
 EMPTY_FRAME = b"\x00\x00\x00\x08\x02\x00\x00\x00"
-"""A frame without a body. It only tells the peer that this client is alive (2.4.5)."""
+"""A frame without a body. This frame only tells the peer that this client is alive (2.4.5)."""
 LEAST_MAX_FRAME_SIZE = 512
-"""The number of bytes that every peer accepts in one frame (2.7.1). Until
-the Open frame of the peer has arrived, no larger frame is sent, because the peer may refuse it."""
+"""The number of bytes that every peer accepts in one frame (2.7.1). Until the Open frame of the peer has arrived, no
+larger frame is sent, because the peer may refuse a larger one."""
 FRAMING_ERROR = "amqp:connection:framing-error"
 
 _HEAD = Struct(">IBBH")
 _HEAD_SIZE = 8
 _AMQP_FRAME = 0
 _LAYERS = {b"\x02": "TLS (amqps)", b"\x03": "SASL"}
-"""The layers other than AMQP itself that the fifth byte of a protocol header can ask for (5.1, 5.3)."""
+"""The layers that a peer can ask for by the fifth byte of its protocol header, except AMQP itself (5.1, 5.3)."""
 
 
 def frame(channel: int, body: bytes) -> bytes:

@@ -15,8 +15,9 @@ LEAST_INTERVAL: Final = 0.05
 class IdleTimes:
     """Counts bytes, and compares the counters whenever the caller tells the time.
 
-    The engine has no clock when bytes arrive. So a byte counts as read when the caller next tells the time. A silent
-    peer is never found too early, and too late by at most a quarter of the time-out.
+    The engine has no clock when bytes arrive. Therefore a byte counts as read at the moment when the caller tells the
+    time again. The engine never reports a silent peer too early. It reports a silent peer too late by at most a quarter
+    of the time-out.
 
     Args:
         timeout: seconds without bytes of the peer after which the connection counts as lost. ``None`` means no limit.
@@ -37,13 +38,13 @@ class IdleTimes:
 
     @property
     def announced_ms(self) -> int | None:
-        """The time-out for our Open frame in milliseconds, which is half of the real one. ``None`` means no
-        time-out."""
+        """The time-out for our Open frame in milliseconds, which is half of the time-out that this client applies.
+        ``None`` means no time-out."""
         return max(1, int(self.timeout * 500)) if self.timeout else None
 
     def peer_announced(self, milliseconds: int | None) -> None:
-        """Remember the time-out in the peer's Open frame. We then send at least one frame in each third of this
-        time."""
+        """Remember the time-out in the peer's Open frame. From now on this client sends at least one frame in each
+        third of this time."""
         if milliseconds:
             self._write_every = max(LEAST_INTERVAL, milliseconds / 3000)
 
@@ -63,7 +64,8 @@ class IdleTimes:
         return now - self._heard_at >= self.timeout
 
     def must_write(self, now: float, *, waiting: bool) -> bool:
-        """Return True if an empty frame has to be sent now. None is needed if other frames wait to be written."""
+        """Return True if an empty frame has to be sent now. If other frames wait to be written, no empty frame is
+        needed."""
         if self._write_every is None:
             return False
         if self._write_at is not None and now < self._write_at:

@@ -1,4 +1,5 @@
-"""Links: attach and detach, credit, and drain (AMQP 1.0 2.6).
+"""Links, which are the one-way paths of messages: how they are attached (opened) and detached (closed), credit, and
+drain (AMQP 1.0 2.6).
 
 Credit is the number of messages that a receiver allows the sender to send. By a drain, the receiver asks the sender to
 use up the credit now.
@@ -28,10 +29,10 @@ __all__ = ["Link", "ReceiverLink", "SenderLink"]
 
 
 class Link:
-    """This client's end of a link. :meth:`.Session.attach_sender` or
-    :meth:`.Session.attach_receiver` makes it.
+    """This client's end of a link. :meth:`.Session.attach_sender` and :meth:`.Session.attach_receiver` make the object.
 
-    The handle of the link is free for another link only when both ends are detached (2.6.4).
+    The handle is the number of the link in its session. Another link may use the handle only when both ends of this
+    link are detached (2.6.4).
     """
 
     __slots__ = (
@@ -56,11 +57,11 @@ class Link:
         self.owner = owner
         """An object of the caller, which the engine only keeps."""
         self.remote: Attach | None = None
-        """The peer's Attach frame; ``None`` until it has arrived."""
+        """The peer's Attach frame. ``None`` until the frame has arrived."""
         self.remote_handle: int | None = None
         self.remote_error: Error | None = None
         self.remote_closed = False
-        """Whether the peer's Detach frame closed the link for good, and did not only suspend it."""
+        """Whether the peer's Detach frame closed the link for good and not only suspended the link."""
         self.drain = False
         self._detached = False
         self._delivery_count = local.initial_delivery_count or 0
@@ -73,7 +74,8 @@ class Link:
     def detach(self, *, closed: bool, error: Error | None = None) -> None:
         """Send a Detach frame. A second call does nothing.
 
-        With ``closed`` the link is closed for good. Without ``closed``, the peer keeps a durable node (2.6.4, 2.6.6).
+        If ``closed`` is true, the link is closed for good. Otherwise the peer keeps a durable queue or subscription of
+        the link (2.6.4, 2.6.6).
         """
         if self._detached or self._session.ended:
             return
@@ -81,7 +83,7 @@ class Link:
         self._session.send_detach(self, Detach(handle=self.handle, closed=closed, error=error))
 
     def over(self) -> None:
-        """End the link: nothing can be sent on it any more."""
+        """End the link. Nothing can be sent on the link any more."""
         self._detached = True
 
     def attached(self, remote: Attach) -> None:
@@ -89,7 +91,7 @@ class Link:
         self.remote, self.remote_handle = remote, remote.handle
 
     def on_flow(self, flow: Flow) -> list[Event]:
-        """Handle a Flow frame of the peer."""
+        """Handle a Flow frame of the peer, which contains the peer's view of the credit."""
         raise NotImplementedError
 
     def flow_fields(self) -> dict[str, Any]:
@@ -110,10 +112,10 @@ class SenderLink(Link):
         super().__init__(session, local, owner)
         self.credit = 0
         self.unsettled: dict[int, Any] = {}
-        """The contexts of the messages that have no outcome yet, by delivery-id."""
+        """The contexts of the messages that have no outcome yet. The key is the delivery-id."""
         self._waiting: dict[object, Any] = {}
         """The contexts of the messages of which no transfer was sent yet. The key is the object that waits in the
-        session's queue. A message whose outcome is not wanted is not here."""
+        session's queue. A message whose outcome is not wanted is not in this table."""
         self._heads = TransferHeads(session.channel, local.handle)
         self._room = 0
         self._queued = 0
@@ -121,7 +123,7 @@ class SenderLink(Link):
         self._drained_later = False
 
     def over(self) -> None:
-        """End the link: nothing can be sent on it any more, but outcomes may still come."""
+        """End the link. Nothing can be sent on the link any more, but outcomes may still come."""
         super().over()
         self.credit = 0
         if self._queued:
@@ -129,7 +131,7 @@ class SenderLink(Link):
             self._queued = 0
 
     def attached(self, remote: Attach) -> None:
-        """Handle the peer's Attach frame. From now on, the largest payload of one frame is known."""
+        """Handle the peer's Attach frame. From now on, this client knows the largest payload of one frame."""
         super().attached(remote)
         self._room = self._session.max_frame_size - TransferHeads.SIZE
 
@@ -138,7 +140,7 @@ class SenderLink(Link):
 
         Args:
             payload: the encoded sections of the message.
-            context: the engine returns this object with the outcome, unless ``settled``.
+            context: the engine returns this object with the outcome, unless ``settled`` is true.
             state: an encoded delivery state for the message, for example that of a transaction (4.5.8).
             settled: whether the message is sent settled, because no outcome is wanted.
 
@@ -166,7 +168,7 @@ class SenderLink(Link):
     def stream(
         self, context: Any, wants: Callable[[], None], *, state: bytes = b"", settled: bool = False
     ) -> OutgoingStream:
-        """Begin a message that is written in pieces; see :class:`.OutgoingStream`.
+        """Begin a message that is written in pieces, and return its :class:`.OutgoingStream`.
 
         ``wants`` is called when the next piece may be written. The other arguments and errors are those of
         :meth:`send`.
@@ -179,7 +181,7 @@ class SenderLink(Link):
         return OutgoingStream(self._session, self, self._heads, context, wants, state, settled)
 
     def expect(self, outgoing: object, context: Any) -> None:
-        """Remember that a message waits to be sent, and that its outcome is wanted."""
+        """Remember a message that waits to be sent and whose outcome is wanted."""
         self._waiting[outgoing] = context
 
     def number(self, outgoing: object) -> int:
@@ -221,7 +223,8 @@ class SenderLink(Link):
             self.drained()
 
     def drained(self) -> None:
-        """Answer a drain: give back the credit that is not needed (2.6.7). Queued messages are sent first."""
+        """Answer the peer's request for a drain: give back the credit that is not needed (2.6.7). Queued messages are
+        sent first."""
         if self._detached:
             return
         if self._queued:
@@ -242,7 +245,8 @@ class SenderLink(Link):
         return [(CREDIT, self)]
 
     def flow_fields(self) -> dict[str, Any]:
-        """Return the fields of a Flow frame. The delivery-count includes only messages that were sent completely."""
+        """Return the fields of a Flow frame that describe this link. The field delivery-count includes only messages
+        that were sent completely."""
         count = (self._delivery_count - self._queued) & SERIAL_MASK
         credit = self.credit + self._queued
         return {"delivery_count": count, "link_credit": credit, "available": 0, "drain": self.drain}
@@ -252,9 +256,9 @@ class ReceiverLink(Link):
     """A link on which this client receives messages.
 
     Args:
-        max_message_size: bytes of the largest message that is kept. ``None`` means any.
-        overdraft: the number of messages that the peer may send without credit; one more ends the connection.
-            ``None`` means no limit: the credit goes below 0, and the caller decides what to do.
+        max_message_size: the number of bytes of the largest message that is kept. ``None`` means no limit.
+        overdraft: the number of messages that the peer may send without credit. One message more ends the connection.
+            ``None`` means no limit. In this case the credit goes below 0, and the caller may close the link.
         pieces_over: if a message has more bytes than this, the engine asks the owner of the link whether to take the
             message in pieces. ``None`` means that each message comes whole.
     """
@@ -280,7 +284,7 @@ class ReceiverLink(Link):
         self._discarding = False
         """True while the rest of a message is dropped, because the link ended after a part of the message arrived."""
         self.unsettled: set[int] = set()
-        """The ids of deliveries that are not settled. The credit that the peer was given limits how many there are."""
+        """The ids of deliveries that are not settled. Their number is limited by the credit that the peer got."""
 
     @property
     def credit(self) -> int:
@@ -288,7 +292,7 @@ class ReceiverLink(Link):
         return self._credit if self._assembly is None else self._credit + 1
 
     def over(self) -> None:
-        """End the link: nothing can be received or settled on it any more.
+        """End the link. Nothing can be received or settled on the link any more.
 
         A link may end twice: by its Detach frame, and then with its session.
         """
@@ -306,8 +310,8 @@ class ReceiverLink(Link):
     def grant(self, credit: int) -> None:
         """Grant credit for more messages, and end a drain.
 
-        This does nothing if the link is detached or its session has ended, because a timer of the caller may
-        grant credit after that.
+        This does nothing if the link is detached or its session has ended, because a timer of the caller may call this
+        method so late.
         """
         if self._detached:
             return
@@ -316,7 +320,7 @@ class ReceiverLink(Link):
         self._session.send_flow(self)
 
     def start_drain(self, credit: int = 0) -> None:
-        """Add ``credit`` to the credit, and ask the peer to use up all of it now.
+        """Add ``credit`` to the credit of the link, and ask the peer to use up the whole credit now.
 
         The peer sends the messages that it has, and gives back the rest of the credit (2.6.7).
         """
@@ -326,7 +330,8 @@ class ReceiverLink(Link):
             self._session.send_flow(self)
 
     def take_pieces(self) -> None:
-        """Take the message that is arriving in pieces: each further transfer becomes an event, and the link keeps none.
+        """Ask for the message that is arriving now to come in pieces. Each further transfer becomes an event, and the
+        link keeps no bytes.
 
         Call this in answer to ``BEGINNING``, before you ask for the next event. Otherwise the message comes whole.
         """
@@ -334,10 +339,10 @@ class ReceiverLink(Link):
             self._assembly.pass_on()
 
     def settle(self, delivery_id: int, state: bytes) -> None:
-        """Settle a message with an encoded outcome or transactional state, or without any (``b""``).
+        """Settle a message with an encoded outcome or transactional state, or with no state (``b""``).
 
-        If the message is already settled, or its link has ended, nothing is sent, because the peer already knows the
-        state.
+        If the message is already settled or the link has ended, this method sends nothing, because the peer needs no
+        outcome any more.
         """
         if delivery_id in self.unsettled:
             self.unsettled.discard(delivery_id)
@@ -350,7 +355,7 @@ class ReceiverLink(Link):
         if flow.delivery_count is not None:
             advance = serial_distance(flow.delivery_count, self._delivery_count)
             if advance == -1 and self._assembly is not None:
-                return []  # the sender may count a message only after its last transfer, and sent this Flow before
+                return []  # the sender may count a message after its last transfer, and this Flow came before
             if self._overdraft is not None and not 0 <= advance <= self._credit + self._overdraft:
                 text = f"the sender counts {advance} more messages than it sent, credit was {self._credit}"
                 raise ViolationError("amqp:link:transfer-limit-exceeded", text)
@@ -366,7 +371,8 @@ class ReceiverLink(Link):
     def on_transfer(
         self, delivery_id: int | None, settled: bool, more: bool, aborted: bool, payload: bytes
     ) -> Event | None:
-        """Handle a transfer. Return its event, for example that a message is complete (2.6.12, 2.6.14)."""
+        """Handle a transfer, which carries a message or a part of a message. Return the event that the transfer causes,
+        for example that a message is complete (2.6.12, 2.6.14)."""
         assembly = self._assembly
         if assembly is None:
             if self._detached:
@@ -394,7 +400,7 @@ class ReceiverLink(Link):
         return number
 
     def _discard(self, delivery_id: int | None, more: bool) -> None:
-        """Drop a transfer that arrived after our Detach frame. The session still counts its delivery."""
+        """Drop a transfer that arrived after our Detach frame. The session still counts the delivery."""
         if not self._discarding:
             self._session.begin_delivery(delivery_id)
         self._discarding = more
@@ -407,7 +413,7 @@ class ReceiverLink(Link):
             self._assembly = None
             return CREDIT, self
         if more and self._is_to_offer(assembly, len(payload)):
-            start = assembly.kept() + payload  # taken before the limit drops a part of the message
+            start = assembly.kept() + payload  # taken now, because the limit may drop a part of the message below
             assembly.offered = True
             assembly.add(payload, settled)
             return BEGINNING, self, number, start
@@ -426,7 +432,7 @@ class ReceiverLink(Link):
         return self._pieces_over is not None and not assembly.offered and assembly.size + size > self._pieces_over
 
     def _pass_on(self, assembly: Assembly, settled: bool, more: bool, aborted: bool, payload: bytes) -> Event:
-        """Return the event of a transfer for the owner of the link, who takes the message in pieces."""
+        """Return the event for one piece of a message. The owner of the link takes the message in pieces."""
         assembly.settled = assembly.settled or settled
         if aborted or not more:
             self._assembly = None

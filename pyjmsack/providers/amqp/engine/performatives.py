@@ -1,8 +1,8 @@
 """The performatives of AMQP 1.0, which are the commands in its frames, and their types (2.7, 2.8, 3.4, 3.5, 4.5).
 
-Each class is one composite type. It lists its fields in the order of the specification, each with its type and its
-default. The encoder and the decoder work from these lists. Every message needs a Transfer and a Disposition, so these
-two also have a faster codec (:mod:`.fastpath`), which leaves unusual frames to this module.
+Each class is one composite type. The class lists the fields in the order of the specification, each with its type and
+its default. The encoder and the decoder work from these lists. Every message needs a Transfer and a Disposition, so
+these two also have a faster codec (:mod:`.fastpath`), which leaves unusual frames to this module.
 """
 
 # ruff: noqa: RUF009 - _field and _must return dataclasses.field()
@@ -83,9 +83,8 @@ def _number(wire_type: Any) -> Callable[[int], bytes]:
 
 
 def _write_symbols(names: tuple[str, ...]) -> bytes:
-    """Encode several symbols as an array (1.6.24), but a single symbol without an array. A field that is declared
-    ``multiple`` may have either form (1.4).
-    """
+    """Encode several symbols as an array (1.6.24), and a single symbol without an array. A field that is declared
+    ``multiple`` may have either form (1.4)."""
     if len(names) == 1:
         return encode_symbol(names[0])
     packed = b"".join(len(name).to_bytes(4, "big") + name.encode("ascii") for name in names)
@@ -246,7 +245,7 @@ class Coordinator(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attach(Composite):
-    """The performative Attach, which attaches a link (2.7.3). ``role`` is True for a receiver."""
+    """The performative Attach, which attaches (opens) a link (2.7.3). ``role`` is True for a receiver."""
 
     code, name = 0x12, "amqp:attach:list"
     link_name: str = _must(STRING)
@@ -305,7 +304,7 @@ class Transfer(Composite):
 class Disposition(Composite):
     """The performative Disposition, which tells the outcome of deliveries (2.7.6).
 
-    ``role`` is True if the receiver of the messages sends it.
+    ``role`` is True if the receiver of the messages sends the Disposition.
     """
 
     code, name = 0x15, "amqp:disposition:list"
@@ -319,7 +318,7 @@ class Disposition(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detach(Composite):
-    """The performative Detach, which detaches or closes a link (2.7.7)."""
+    """The performative Detach, which detaches (suspends) or closes a link (2.7.7)."""
 
     code, name = 0x16, "amqp:detach:list"
     handle: int = _must(UINT)
@@ -376,7 +375,8 @@ class Released(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modified(Composite):
-    """The outcome of a message that the receiver gives back and changes, or counts as failed (3.4.5)."""
+    """The outcome of a message that the receiver gives back. The receiver may change annotations of the message, and
+    may count a failed delivery (3.4.5)."""
 
     code, name = 0x27, "amqp:modified:list"
     delivery_failed: bool = _field(BOOLEAN, False)

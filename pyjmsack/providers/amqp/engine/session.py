@@ -1,4 +1,5 @@
-"""Sessions: begin and end, transfer windows, handles, and the routing of frames to links (AMQP 1.0 2.5)."""
+"""Sessions: how they begin and end, the limits for the frames on their way (windows), the numbers of links (handles),
+and the routing of frames to links (AMQP 1.0 2.5)."""
 
 from __future__ import annotations
 
@@ -23,17 +24,18 @@ __all__ = ["LARGEST_WINDOW", "Session"]
 L = TypeVar("L", bound=Link)
 
 LARGEST_WINDOW: Final = 0x7FFFFFFF
-"""The largest window, in transfer frames. It is half of the number of all serial numbers, because serial numbers that
-are further apart cannot be compared (RFC 1982)."""
+"""The largest window, in transfer frames. The window covers half of all serial numbers, because serial numbers that are
+further apart cannot be compared (RFC 1982)."""
 _HANDLE_MAX: Final = 0xFFFFFFFF
 
 
 class Session:
-    """One session. :meth:`.Connection.begin` makes it.
+    """One session. :meth:`.Connection.begin` makes the object.
 
-    A session has two windows, which count transfer frames and not messages (2.5.6): one for the frames that we may
-    send, and one for the frames that the peer may send. When the peer's window is half used, we send a Flow frame that
-    opens it again. The windows do not limit the memory; the credit of the links does.
+    A session has two windows, which count transfer frames and not messages (2.5.6): one for the frames that this client
+    may send, and one for the frames that the peer may send. When the peer's window is half used, this client sends a
+    Flow frame that opens the window again. The windows do not limit the memory, because the credit of the links does
+    this.
 
     Args:
         incoming_window: the number of transfer frames that the peer may send before our next Flow frame.
@@ -48,18 +50,19 @@ class Session:
         self.owner = owner
         """An object of the caller, which the engine only keeps."""
         self.remote: Begin | None = None
-        """The peer's Begin frame; ``None`` until it has arrived."""
+        """The peer's Begin frame. ``None`` until the frame has arrived."""
         self.remote_channel: int | None = None
         self.remote_error: Error | None = None
         self.ended = False
         """True if our End frame was sent, or the connection has ended."""
         self.max_frame_size = 0
-        """Bytes of the largest frame that the peer accepts; 0 until its Begin frame has arrived."""
+        """The number of bytes of the largest frame that the peer accepts. 0 until the peer's Begin frame has
+        arrived."""
         self._links: dict[int, Link] = {}
-        """The links by our handle. A link stays here until both ends are detached."""
+        """The links. The key is our handle, the number of the link. A link stays here until both ends are detached."""
         self._remote_links: dict[int, Link] = {}
         self._unsettled: dict[int, SenderLink] = {}
-        """The links of the messages that wait for an outcome, by delivery-id."""
+        """The links of the messages that wait for an outcome. The key is the delivery-id."""
         self._states = States()
         self._queue: deque[Outgoing | OutgoingStream] = deque()
         self._first_id = self._next_delivery_id = self._next_outgoing_id = first_id & SERIAL_MASK
@@ -83,7 +86,7 @@ class Session:
             self.over()
 
     def over(self) -> None:
-        """End the session and its links on this side: nothing can be sent any more."""
+        """End the session and its links on this side. Nothing can be sent any more."""
         self.ended = True
         self._queue.clear()
         for link in self._links.values():
@@ -113,10 +116,10 @@ class Session:
         Args:
             attach: the fields of the Attach frame; this method sets the handle and the role.
             owner: an object of the caller, which the engine only keeps.
-            max_message_size: bytes of the largest message; only the first bytes of a larger message are kept.
-                ``None`` means no limit.
-            overdraft: the number of messages that the peer may send without credit; one more ends the connection.
-                ``None`` means no limit.
+            max_message_size: the number of bytes of the largest message. Only the first bytes of a larger message are
+                kept. ``None`` means no limit.
+            overdraft: the number of messages that the peer may send without credit. One message more ends the
+                connection. ``None`` means no limit.
             pieces_over: a message with more bytes than this is offered in pieces. ``None`` means never.
 
         Raises:
@@ -148,8 +151,8 @@ class Session:
         """Return the delivery-id for a message whose first transfer is sent now. ``link`` gets the outcome. ``None``
         means that no outcome is wanted.
 
-        A message that waits has no number, because its link may end first. A missing number is an error for the peer
-        (2.6.12): Artemis and ActiveMQ Classic then close the connection.
+        A message that waits has no number, because its link may end first. If a number is missing, Artemis and ActiveMQ
+        Classic close the connection (2.6.12).
         """
         number = self._next_delivery_id
         self._next_delivery_id = (number + 1) & SERIAL_MASK
@@ -224,8 +227,8 @@ class Session:
         self._outgoing_room = begin.incoming_window
 
     def on_transfer(self, buffer: bytes, start: int, end: int) -> Event | None:
-        """Handle a transfer frame. Return its event, for example that a message is complete. ``None`` means no
-        event."""
+        """Handle a transfer frame, which carries a message or a part of a message. Return the event that the frame
+        causes, for example that a message is complete, or ``None``."""
         handle, delivery_id, settled, more, aborted, payload = read_transfer(buffer, start, end)
         link = self._remote_links.get(handle)
         if link is None:
@@ -242,7 +245,8 @@ class Session:
         return event
 
     def on_disposition(self, buffer: bytes, start: int, end: int) -> list[Event]:
-        """Handle a disposition: the peer tells the outcome of our messages, or that it settled its messages (2.7.6)."""
+        """Handle a disposition, by which the peer reports outcomes of our messages, or says that it settled its own
+        messages (2.7.6)."""
         role, first, last, settled, encoded = read_disposition(buffer, start, end)
         if not role:
             if settled:
@@ -268,7 +272,7 @@ class Session:
                 link.unsettled.difference_update(span(first, last, dict.fromkeys(link.unsettled)))
 
     def on_attach(self, attach: Attach) -> list[Event]:
-        """Handle the answer to our Attach. It has the same link name and the other role (2.6.3)."""
+        """Handle the answer to our Attach frame. The answer has the same link name and the other role (2.6.3)."""
         if attach.handle in self._remote_links:
             raise ViolationError("amqp:session:handle-in-use", f"handle {attach.handle} is in use")
         wanted = (attach.link_name, not attach.role)
@@ -301,7 +305,8 @@ class Session:
         return events
 
     def on_detach(self, detach: Detach) -> list[Event]:
-        """Handle a Detach frame. The peer answers our Detach, refuses our Attach, or detaches the link itself."""
+        """Handle a Detach frame. By this frame the peer answers our Detach frame, refuses our Attach frame, or detaches
+        the link itself."""
         link = self._remote_links.pop(detach.handle, None)
         if link is None:
             raise self._unattached(detach.handle)
@@ -327,4 +332,4 @@ HANDLERS: Mapping[type[Composite], Any] = {
     Flow: Session.on_flow,
     Detach: Session.on_detach,
 }
-"""The methods that handle the less frequent performatives, by the class of the performative."""
+"""The methods that handle the less frequent performatives. The key is the class of the performative."""

@@ -11,11 +11,12 @@ __all__ = ["OutgoingStream"]
 
 
 class OutgoingStream:
-    """One message that is sent piece by piece. :meth:`.SenderLink.stream` makes it.
+    """One message that is sent piece by piece. :meth:`.SenderLink.stream` makes the object.
 
-    A piece waits for the session's window as whole messages do. The engine asks for the next piece when this piece and
-    all other output has been given to the socket. So no more than one piece of the message is in memory, and transfers
-    of other links are sent in between. Nothing else may be sent on the same link before the last piece is written.
+    A piece waits for the session's window as whole messages do. The engine asks for the next piece when the present
+    piece and all other output have gone to the socket. Therefore only one piece of the message is in memory, and
+    messages of other links are sent in between. Nothing else may be sent on the same link before the last piece is
+    written.
 
     Args:
         context: the engine returns this object with the outcome, if an outcome is wanted.
@@ -66,7 +67,8 @@ class OutgoingStream:
         """Whether the last frame of the message has been made."""
 
     def write(self, piece: bytes, *, last: bool) -> None:
-        """Send a piece. Call this only after the previous piece was sent. Does nothing if the link is detached."""
+        """Send a piece. Call this only after the previous piece was sent. If the link is detached, this method does
+        nothing."""
         if self.link.detached:
             return
         if not self._written:
@@ -77,7 +79,8 @@ class OutgoingStream:
         self._queue()
 
     def abort(self) -> None:
-        """Take the message back: the peer forgets the pieces that it has. Does nothing after the last frame."""
+        """Take the message back. The peer then forgets the pieces that it has. After the last frame, this method does
+        nothing."""
         if self.link.detached or self._over:
             return
         if not self._written:
@@ -110,7 +113,7 @@ class OutgoingStream:
     def _head(self, begun: bool, more: bool, size: int) -> bytes:
         if begun:
             return self._heads.following(more, size)
-        assert self._delivery_id is not None  # it was numbered by frame()
+        assert self._delivery_id is not None  # frame() has given the message its number
         return self._heads.first(self._delivery_id, self._settled, self._state, more, size)
 
     @property
@@ -119,7 +122,8 @@ class OutgoingStream:
         return self._over or not (self._piece or self._aborted)
 
     def left(self) -> None:
-        """Handle that a piece was sent: finish the message after its last piece, or ask for the next piece."""
+        """Go on after a piece was sent: ask for the next piece, or finish the message if this piece was the last
+        one."""
         self._waiting = False
         if self._over:
             self.link.sent()
