@@ -53,7 +53,9 @@ class Store:
         if self._format() == "PKCS12":
             return ssl.create_default_context(cadata=self._authorities())
         if self.password is not None:
-            raise InvalidURLException(f"transport.{self.kind}Password is given, and a PEM {self.kind} has no password")
+            raise InvalidURLException(
+                f"transport.{self.kind}Password is given, but a PEM {self.kind} has no password: remove the option"
+            )
         try:
             return ssl.create_default_context(cafile=self.path)
         except (OSError, ValueError) as error:
@@ -101,7 +103,7 @@ class Store:
                 f"{self}: {found} stores cannot be read; {store_conversion(found, shlex.quote(self.path))}"
             )
         if self.type not in (None, found):
-            raise InvalidURLException(f"{self}: the options say that the store is {self.type}, but it is {found}")
+            raise InvalidURLException(f"{self}: the options say that the store is {self.type}, but the file is {found}")
         return found
 
     def _authorities(self) -> bytes:

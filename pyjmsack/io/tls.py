@@ -67,7 +67,9 @@ def _store(kind: str, path: str | None, password: Secret | None, store_type: str
     if path is not None:
         return Store(kind, path, password, store_type)
     if password is not None:
-        raise InvalidURLException(f"transport.{kind}Password is given without transport.{kind}Location")
+        raise InvalidURLException(
+            f"transport.{kind}Password is given without transport.{kind}Location; give both or none"
+        )
     return None
 
 

@@ -113,7 +113,7 @@ class WebSocketEngine:
         if len(self._head) < len(_HTTP):
             self._head = (self._head + data)[: len(_HTTP)]
             if not _HTTP.startswith(self._head):
-                raise RemoteProtocolError(f"the broker answered {data[:20]!r}")
+                raise RemoteProtocolError(f"the peer answered {data[:20]!r}")
 
     def _handle(self, happened: Sequence[events.Event]) -> None:
         unwrapped = bytearray()
@@ -210,7 +210,9 @@ class WebSocketEngine:
 
     def _on_accepted(self, event: events.AcceptConnection) -> None:
         if event.subprotocol != self._subprotocol:
-            self._fail(ConnectionLostException(f"{self._endpoint} speaks WebSocket, but not {self._subprotocol} in it"))
+            self._fail(
+                ConnectionLostException(f"{self._endpoint} speaks WebSocket, but not {self._subprotocol} over it")
+            )
             return
         self._open = True
         self._inner.connection_made(self)

@@ -144,7 +144,9 @@ class AmqpCoordinator(AmqpLink):
             self._declared(state.txn_id)
         elif state is None and not declares:
             # Artemis settles a commit without an outcome if it commits at the moment at which the session ends
-            error = JMSException("the broker ended the transaction without an outcome, so it may have taken effect")
+            error = JMSException(
+                "the broker ended the transaction without an outcome, so its work may have taken effect"
+            )
         elif declares or not isinstance(state, Accepted):
             reason = state.error if isinstance(state, Rejected) else None
             error = self._refused(declares, outcome_error("rejected", reason))

@@ -60,7 +60,7 @@ class AmqpLink:
         try:
             self._attach()
         except StateError as error:
-            self.closed = ResourceAllocationException(f"{self._what} cannot be attached: {error}")
+            self.closed = ResourceAllocationException(f"{self._what} cannot be opened: {error}")
             self._opening = None
             done.fail(self.closed)
 

@@ -71,8 +71,8 @@ def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSE
         return None
     longest = max(sizes, key=sizes.__getitem__)
     return _KINDS.get(longest, JMSException)(
-        f"{what} cannot be attached: the frame would have about {size:,} bytes, and this broker accepts {limit:,}; the"
-        f" {longest} alone has {sizes[longest]:,}"
+        f"{what} cannot be opened: the frame would have about {size:,} bytes, and this broker accepts {limit:,}; the"
+        f" {longest} alone has {sizes[longest]:,} bytes"
     )
 
 

@@ -152,8 +152,8 @@ class SaslClient:
 
     def _nothing_in_common(self, offered: Sequence[str], ours: Sequence[str]) -> str:
         return (
-            f"no SASL mechanism in common: the broker offers {', '.join(offered) or 'none'}; this client could use "
-            f"{', '.join(ours)}"
+            f"no SASL mechanism (way to log in) in common: the broker offers {', '.join(offered) or 'none'};"
+            f" this client could use {', '.join(ours)}"
             + (f", limited to {', '.join(sorted(self._allowed))}" if self._allowed else "")
             + ("" if self._username else "; no user name was given")
         )

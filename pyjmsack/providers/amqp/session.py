@@ -66,7 +66,7 @@ class AmqpSession:
         try:
             self.end = self._engine.begin(self)
         except StateError as error:
-            self.closed = ResourceAllocationException(f"the session cannot be begun: {error}")
+            self.closed = ResourceAllocationException(f"the session cannot be opened: {error}")
             done.fail(self.closed)
             return
         self._opening = done

@@ -329,7 +329,9 @@ class Requests:
         elif send.transacted and session is not None and session.in_doubt:
             send.origin.done(None)  # the send appears to succeed, and the commit will fail
         elif send.withdrawn or (send.notifies and send.left):
-            send.origin.done(ConnectionLostException(f"the connection was lost before the outcome was known: {error}"))
+            send.origin.done(
+                ConnectionLostException(f"the connection was lost before the outcome of the send was known: {error}")
+            )
         elif not send.repeatable:
             consumed = BodyConsumedException(
                 "the connection was lost before the outcome was known, so the message may have been stored; it is not"

@@ -43,7 +43,7 @@ def encode_head(text: str, limits: Limits | None) -> bytes:
         what = _name_at(text, error.start)
         raise MessageFormatException(f"{what} is not Unicode: {text[error.start]!r} is half a character") from error
     if head.find(b"\0") >= 0:  # ``in`` takes twice as long for bytes
-        raise MessageFormatException(f"{_name_at(text, text.index(chr(0)))} has a NUL, which STOMP cannot carry")
+        raise MessageFormatException(f"{_name_at(text, text.index(chr(0)))} contains a NUL, which STOMP cannot carry")
     if limits is not None and len(head) > limits.headers:  # only a long line or many lines are so large
         _check_lines(head, limits)
     return head

@@ -267,7 +267,9 @@ class StompProvider(Lifecycle[StompEngine]):
         if named is None or not self._dialect.routed:
             return None
         if not named.durable:
-            return "over STOMP this broker has no shared subscription that ends with its last consumer (S143)"
+            return (
+                "over STOMP this broker keeps a shared subscription after its last consumer; use a durable one (S143)"
+            )
         if not self._the_info.explicit_client_id:
             return (
                 "over STOMP this broker keeps a durable subscription by client id; give the factory a client id (S146)"
