@@ -283,7 +283,7 @@ def test_a_store_of_another_type_than_the_options_say_is_refused(
     file: str, given: str, found: str, files: Path
 ) -> None:
     transport = TransportOptions(trust_store_location=str(files / file), trust_store_type=given)
-    with pytest.raises(InvalidURLException, match=f"say that the store is {given}, but it is {found}"):
+    with pytest.raises(InvalidURLException, match=f"say that the store is {given}, but the file is {found}"):
         client_context(transport, None)
 
 
@@ -294,13 +294,13 @@ def test_the_url_says_of_which_type_a_store_is(store: str, files: Path) -> None:
     file = quote(str(files / ("ca.pem" if store == "trustStore" else "client.pem")))
     url = f"amqps://h?transport.{store}Location={file}&transport.{store}Type="
     client_context(parse_url(f"{url}PEM").transport, None)
-    with pytest.raises(InvalidURLException, match=r"say that the store is PKCS12, but it is PEM"):
+    with pytest.raises(InvalidURLException, match=r"say that the store is PKCS12, but the file is PEM"):
         client_context(parse_url(f"{url}PKCS12").transport, None)
 
 
 def test_a_password_for_a_pem_trust_store_is_refused(files: Path) -> None:
     transport = TransportOptions(trust_store_location=str(files / "ca.pem"), trust_store_password=Secret(PASSWORD))
-    with pytest.raises(InvalidURLException, match=r"transport\.trustStorePassword is given, and") as caught:
+    with pytest.raises(InvalidURLException, match=r"transport\.trustStorePassword is given, but") as caught:
         client_context(transport, None)
     assert PASSWORD not in str(caught.value)
 

@@ -217,7 +217,7 @@ def test_a_server_without_the_sub_protocol_is_refused() -> None:
     pair = Pair(lambda request: events.AcceptConnection())
     pair.engine.connection_lost(None)
     (lost,) = pair.inner.lost
-    assert "not amqp in it" in str(lost)
+    assert "not amqp over it" in str(lost)
     assert pair.inner.stream is None
 
 
