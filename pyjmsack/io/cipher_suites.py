@@ -14,11 +14,12 @@ from pyjmsack.uri import TransportOptions
 __all__ = ["restrict_suites", "restrict_versions"]
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-"""The TLS versions that are safe, the older first. No option makes a context use another version."""
+"""The TLS versions that are safe, from the older one to the newer one. No option makes a context use another
+version."""
 
 
 def restrict_versions(context: ssl.SSLContext, transport: TransportOptions) -> None:
-    """Apply ``contextProtocol``, ``enabledProtocols`` and ``disabledProtocols``.
+    """Apply the options ``contextProtocol``, ``enabledProtocols`` and ``disabledProtocols`` to an SSL context.
 
     Raises:
         InvalidURLException: the options leave no TLS version.
@@ -40,7 +41,8 @@ def restrict_versions(context: ssl.SSLContext, transport: TransportOptions) -> N
 
 
 def restrict_suites(context: ssl.SSLContext, transport: TransportOptions) -> None:
-    """Apply ``enabledCipherSuites`` and ``disabledCipherSuites``. The names are those of Java or of OpenSSL.
+    """Apply the options ``enabledCipherSuites`` and ``disabledCipherSuites`` to an SSL context. The names are those of
+    Java or of OpenSSL.
 
     Python cannot choose among the suites of TLS 1.3. Therefore the context uses all of these suites, or does not use
     TLS 1.3.
@@ -102,7 +104,8 @@ def _named(option: str, names: Sequence[str], known: Sequence[str]) -> list[str]
 
 
 def _of_openssl(name: str) -> str:
-    """Return OpenSSL's name for a Java name of a suite before TLS 1.3.
+    """Return the name that OpenSSL has for a cipher suite with this Java name. Suites of TLS 1.3 need no such
+    translation.
 
     For example, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 becomes ECDHE-RSA-AES256-GCM-SHA384.
     """

@@ -171,9 +171,9 @@ class Driver(asyncio.BufferedProtocol):
 
     @contextmanager
     def _net(self) -> Iterator[None]:
-        """End the connection with an error of this library if the engine raises an exception.
+        """If the engine raises an exception, end the connection with an error of this library.
 
-        Otherwise a caller would wait in vain, or get a Python exception that explains nothing.
+        Otherwise a caller would wait for ever, or get a Python exception that explains nothing.
         """
         try:
             yield
@@ -184,7 +184,8 @@ class Driver(asyncio.BufferedProtocol):
             self.abort()
 
     def retick(self) -> None:
-        """Call the engine's ``tick`` in the next turn of the loop, because its deadline may have changed."""
+        """Call the engine's ``tick`` in the next turn of the loop, because the deadline of the engine may have
+        changed."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(self._loop.time(), self._tick)
@@ -298,7 +299,7 @@ class AsyncioConnector:
         return self._loop.call_later(delay, callback)
 
     def connect(self, endpoint: Endpoint, engine: Engine, failed: Callable[[Exception], None]) -> None:
-        """Open a stream for the engine, or call ``failed`` with a JMS exception."""
+        """Open a stream for the engine. If this fails, call ``failed`` with a JMS exception."""
         task = self._loop.create_task(self._connect(endpoint, engine, failed))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -313,7 +314,7 @@ class AsyncioConnector:
         return self._spooler.open(directory, told)
 
     def cancel(self) -> None:
-        """Give up streams that are still being opened."""
+        """Give up all streams that are not open yet."""
         for task in self._tasks:
             task.cancel()
 

@@ -38,7 +38,7 @@ answers new questions before it tries the statement again."""
 _RETRY = 0.2
 """Seconds until the next try after the file could not be written."""
 _PATIENCE = 5.0
-"""Seconds for which another process may lock the file before the sessions that use the file get an error."""
+"""Seconds for which another process may lock the file. After that, the sessions that use the file get an error."""
 _SCHEMA = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=NORMAL",
@@ -137,9 +137,8 @@ class GuardFile:
 
     @property
     def full(self) -> bool:
-        """True if the number of waiting writes has reached the number of keys that the file remembers. Further keys
-        would be forgotten before they are written.
-        """
+        """True if the number of waiting writes has reached the number of keys that the file remembers. If more keys
+        came now, some keys would be forgotten before they are written."""
         return len(self._writes) >= self._size
 
     def _leave(self, queue: deque[T], work: T) -> None:
@@ -264,7 +263,7 @@ class GuardFile:
 
     @staticmethod
     def _made(keys: Keys) -> Sequence[bytes]:
-        """Return the keys of one question, or no keys if making them fails.
+        """Return the keys of one question. Return no keys if ``keys`` raises an error.
 
         An error must not stop the thread here, because the other questions wait.
         """

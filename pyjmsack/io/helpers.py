@@ -67,7 +67,7 @@ class Helpers:
         self._waiting.pop(future, None)
 
     def _begin(self) -> None:
-        """Start threads for the work that waits, as many as are allowed."""
+        """Start threads for the work that waits, up to the largest number of threads."""
         self._timer = None
         while self._waiting and self._busy < self._most:
             future, work = next(iter(self._waiting.items()))

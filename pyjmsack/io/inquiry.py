@@ -35,8 +35,8 @@ class History:
 
     def __init__(self) -> None:
         self.answered = False
-        """Whether a broker has spoken the protocol of its URL. From then on no port is asked, for example when the
-        connection tries its brokers again after a loss."""
+        """Whether a broker has spoken the protocol of its URL. After that no port is asked any more, for example when
+        the connection tries its brokers again after a loss."""
 
 
 class Inquiry:

@@ -1,7 +1,7 @@
 """Reads key stores and trust stores for TLS.
 
 PEM files are read directly, and PKCS12 files after a conversion. The formats of Java are refused, and the error shows
-the commands that convert them.
+the commands that convert a Java store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Looks up host names. A name server that does not answer delays the connections that need it, and nothing else."""
+"""Looks up host names. A name server that does not answer delays only the connections that need it."""
 
 from __future__ import annotations
 

@@ -96,9 +96,8 @@ async def reach(
 
 
 def _by_turns(addresses: Sequence[Address]) -> list[Address]:
-    """Return the addresses in an order in which the families take turns, beginning with the family of the first
-    address.
-    """
+    """Return the addresses in an order in which IPv4 and IPv6 take turns, beginning with the family of the first
+    address."""
     families: dict[int, list[Address]] = {}
     for address in addresses:
         families.setdefault(address[0], []).append(address)
@@ -128,7 +127,7 @@ def _bind(sock: socket.socket, local: Sequence[Address]) -> None:
 
 
 def _place(family: int, local: Sequence[Address]) -> tuple[Any, ...]:
-    """Return the first local address of a family."""
+    """Return the first of the local addresses that belongs to this family, IPv4 or IPv6."""
     for address in local:
         if address[0] == family:
             return address[4]

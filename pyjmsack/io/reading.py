@@ -41,7 +41,7 @@ class BodyReading:
                 self._loop.call_soon(self._give, answer, b"", self._failure(error))
 
     def close(self) -> None:
-        """End the thread after the piece that it is reading now."""
+        """End the thread when it has read the present piece."""
         self._closed = True
         self._asked.put(None)
 

@@ -147,7 +147,8 @@ def _nobody(unwritten: int) -> None:
 
 
 class Spooler:
-    """The files of one connection. One thread at a time writes them, so that a slow disk occupies only one thread.
+    """The files of one connection. Only one thread at a time writes the files, so that a slow disk occupies only one
+    thread.
 
     Args:
         elsewhere: ``elsewhere(work, then)`` runs ``work`` on a thread, and after that ``then`` on the loop.

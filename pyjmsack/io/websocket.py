@@ -133,9 +133,8 @@ class WebSocketEngine:
         unwrapped.clear()
 
     def data_to_send(self) -> bytes:
-        """Return the waiting frames of WebSocket itself. If there are none, return the bytes of the protocol in
-        WebSocket frames.
-        """
+        """Return the waiting frames of WebSocket itself, such as a Pong. If no such frame waits, return the bytes of
+        the protocol in WebSocket frames."""
         if not self._output and self._open:
             data = self._inner.data_to_send()
             for start in range(0, len(data), _MOST):

@@ -50,18 +50,18 @@ class Arrivals:
 
     @property
     def arriving(self) -> bool:
-        """Whether a part of a large message has arrived, and the rest has not."""
+        """Whether a part of a large message has arrived, and the rest is still missing."""
         return self._download is not None
 
     @property
     def failure(self) -> JMSException | None:
-        """The error with which writing a large message to its file failed. ``None`` if there is none."""
+        """The error that occurred when a large message was written to its file. ``None`` if there is none."""
         downloads = [self._download, *self._waiting]
         failures = (download.failure for download in downloads if isinstance(download, Download))
         return next((failure for failure in failures if failure is not None), None)
 
     def add(self, delivery: Any, inbound: AmqpInbound, settled: bool) -> None:
-        """Hand out a message, or let it wait if an earlier message is waiting."""
+        """Hand out a message. If an earlier message is still waiting, let this message wait, too."""
         if self._waiting:
             self._waiting.append((delivery, inbound, settled))
         else:
@@ -86,7 +86,7 @@ class Arrivals:
         return self._download.unwritten
 
     def end(self, settled: bool) -> Download:
-        """Finish the large message. :meth:`go_on` hands it out when its file is complete."""
+        """Finish the large message. :meth:`go_on` hands the message out when its file is complete."""
         download, self._download = self._download, None
         assert download is not None  # the engine ends only a message that was begun
         download.finish(settled)

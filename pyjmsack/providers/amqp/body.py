@@ -20,7 +20,8 @@ MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
 """The numbers that stand for the JMS classes in an AMQP message (S165)."""
 
 _HEADS = {0xA0: (2, False), 0xA1: (2, True), 0xB0: (5, False), 0xB1: (5, True)}
-"""The type codes of binary and string, each with the number of bytes before its content, and whether it is text."""
+"""The type codes of binary values and strings. For each code, the number of bytes before the content, and whether the
+content is text."""
 
 _TEXT_TYPE = re.compile(
     r"\s*(?:text/[^;\s]+|application/(?:json|xml|xml-dtd|javascript|ecmascript|[^;\s]+\+(?:json|xml)))\s*(?:;(.*))?",
@@ -66,7 +67,7 @@ def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, conte
 
 
 def _whole(data: bytes, span: Span) -> Any:
-    """Return the one value that a section contains."""
+    """Return the value of a section that contains exactly one value."""
     start, end = span
     head = _HEADS.get(data[start])
     if head is not None:  # the size was checked when the sections were found
@@ -131,7 +132,7 @@ def _classify_data(mark: int | None, body: bytes, content_type: str | None, star
 
 
 def is_plain_bytes(mark: int | None, content_type: str | None) -> bool:
-    """Return True if data sections are the unchanged body of a bytes message.
+    """Return True if the data sections of a message are the unchanged body of a bytes message.
 
     Args:
         mark: the value of the annotation ``x-opt-jms-msg-type``. ``None`` means that it is absent.

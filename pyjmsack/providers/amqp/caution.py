@@ -83,7 +83,8 @@ class _Losses:
 
     last: float | None = None
     due: dict[str, int] = {}  # noqa: RUF012 - all connections of the process share it
-    """The number of messages that have to be delivered again, by address. The address of the newest loss comes last."""
+    """For each address, the number of messages that have to be delivered again. The address of the newest loss comes
+    last."""
 
 
 def lost(cautions: Iterable[Caution] = ()) -> None:
@@ -117,7 +118,7 @@ class Caution:
     """Decides for one link when it takes one message at a time.
 
     Args:
-        single: the decision when the link was attached.
+        single: the decision that was made when the link was opened.
         address: the name of the queue or topic from which the link receives.
         returns: whether unsettled messages of the link go back to the broker when the connection is lost.
         buffered: returns the number of messages of the link that wait for the caller.
@@ -162,7 +163,7 @@ class Caution:
         return first
 
     def took(self, payload: bytes) -> None:
-        """Remember that a message arrived, and whether it was delivered before."""
+        """Remember that a message arrived, and whether this was a redelivery."""
         try:
             self._repeated = read_header(payload).delivery_count > 0
         except MessageFormatException:

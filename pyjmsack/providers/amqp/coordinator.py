@@ -137,7 +137,7 @@ class AmqpCoordinator(AmqpLink):
             self._link.send(payload, (done, declares))
 
     def on_outcome(self, context: Any, state: Composite | None) -> None:
-        """Handle the answer of the broker to one request."""
+        """Handle the answer of the broker to one request that begins or ends a transaction."""
         done, declares = context
         error: JMSException | None = None
         if declares and isinstance(state, Declared) and 0 < len(state.txn_id) <= _LONGEST_ID:

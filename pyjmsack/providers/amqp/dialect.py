@@ -12,7 +12,7 @@ from pyjmsack.types import Outcome
 __all__ = ["AmqpDialect", "dialect_of"]
 
 _OFFERED = {"delivery-delay": "DELAYED_DELIVERY", "shared-subscription": "SHARED-SUBS"}
-"""The features that a broker has only if it offers a capability, with the name of that capability."""
+"""Some features. A broker has each of them only if the broker offers the capability that is named here."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,14 @@ class AmqpDialect:
     """Whether the broker discards a rejected message that is not persistent."""
 
     def address(self, destination: Destination) -> str:
-        """Return the broker's name for a destination. The broker itself chose the name of a temporary destination."""
+        """Return the broker's name for a destination. The name of a temporary destination is not changed, because the
+        broker itself chose it."""
         if destination.is_temporary:
             return destination.name
         return (self.topic_prefix if destination.is_topic else self.queue_prefix) + destination.name
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """Return the outcome to send to this broker if the core wants ``outcome``."""
+        """Return the outcome that this broker has to get when the core wants ``outcome``."""
         return self.refusal if outcome is Outcome.MODIFIED_FAILED_UNDELIVERABLE else outcome
 
     def features(self, offered: Collection[str], *, scheduler: bool) -> Mapping[str, Support]:
@@ -63,8 +64,8 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
 
     Args:
         broker: the key of the broker (``pyjmsack.spi.features.BROKERS``).
-        announced: the properties of its Open frame. ActiveMQ Classic announces its prefixes there. Without the prefix
-            for topics, it would take the name of a topic for the name of a queue.
+        announced: the properties in the Open frame of the broker. ActiveMQ Classic announces its prefixes there.
+            Without the prefix for topics, Classic would take the name of a topic for the name of a queue.
         queue_prefix: the user's prefix for queues, which follows the broker's prefix (``jms.queuePrefix``).
         topic_prefix: the user's prefix for topics, which follows the broker's prefix (``jms.topicPrefix``).
     """

@@ -41,7 +41,7 @@ class SpooledInbound(AmqpInbound):
 
     @property
     def size(self) -> int:
-        """The number of bytes of the message, with its body in the file."""
+        """The number of bytes of the whole message, including the body in the file."""
         return self._size
 
     @property
@@ -50,7 +50,7 @@ class SpooledInbound(AmqpInbound):
         return not self.payload.endswith(EMPTY)
 
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
-        """Return a new message for the caller; see :meth:`AmqpInbound.to_message`."""
+        """Return a new message for the caller. :meth:`AmqpInbound.to_message` explains this."""
         self.consumer_destination = consumer_destination
         try:
             self._decode()
@@ -98,7 +98,7 @@ class SpooledInbound(AmqpInbound):
 
 
 class _Refused(AmqpInbound):
-    """A message that cannot be decoded, of which only the head was kept."""
+    """A message that cannot be decoded. Only its head was kept."""
 
     __slots__ = ("_error",)
 
@@ -143,7 +143,7 @@ class Download:
 
     @property
     def failure(self) -> JMSException | None:
-        """The error with which writing the message to its file failed. ``None`` if there is none."""
+        """The error that occurred when the message was written to its file. ``None`` if there is none."""
         return self._spool.error
 
     @property
@@ -197,7 +197,7 @@ class Download:
             self._spool.drop()
 
     def inbound(self) -> AmqpInbound:
-        """Return the message to hand out. If it is too large or damaged, its ``to_message`` raises an error.
+        """Return the message to hand out. If the message is too large or damaged, its ``to_message`` raises an error.
 
         Call this only when :attr:`over` is True.
         """

@@ -60,15 +60,16 @@ class Drains:
         self.pausing = False
         """Whether the link has no credit for a moment, because an answer was doubted."""
         self._answers_owed = 0
-        """The number of late answers that may still come, because a message ended a drain before its answer came."""
+        """The number of late answers that may still come. A late answer comes if a message ended a drain before the
+        answer to the drain."""
         self._delay = _REPEAT
         self._overdue_timer: Timer | None = None
         self._repeat_timer: Timer | None = None
         self._postponed: list[Completion[None]] = []
         """The callers whose drain begins when no message of this link waits for the disk any more."""
         self.flow_postponed = False
-        """True if a Flow frame came while a message waited for the disk. The frame is handled when no message waits for
-        the disk any more."""
+        """True if a Flow frame (the answer to a drain) came while a message waited for the disk. The frame is handled
+        when no message waits for the disk any more."""
 
     # -- beginning ----------------------------------------------------------------------------------------------
 
@@ -81,7 +82,8 @@ class Drains:
         self._restart_timer(_REPEAT, self._repeat)
 
     def postpone(self, done: Completion[None]) -> None:
-        """Let a drain wait until no message of the link waits for the disk. The time limit includes this wait."""
+        """Let a drain begin when no message of the link waits for the disk any more. The time limit includes this
+        wait."""
         self._postponed.append(done)
         self._limit()
 

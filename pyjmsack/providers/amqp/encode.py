@@ -98,7 +98,8 @@ def encode(
 
 
 def streamed(head: bytes, source: BodySource) -> StreamedPayload:
-    """Return an encoded message with these sections before its body. The body is read while the message is sent.
+    """Return an encoded message. ``head`` contains the sections before its body. The body is read while the message is
+    sent.
 
     Raises:
         MessageFormatException: the body is too large for one data section.
@@ -192,7 +193,8 @@ def _user_id(text: str) -> bytes:
 
 
 def _group_fields(message: Message) -> bytes:
-    """Return group-id, group-sequence and reply-to-group-id, or no bytes if none of them is set."""
+    """Return the fields group-id, group-sequence and reply-to-group-id, encoded. Return no bytes if none of them is
+    set."""
     group_id, sequence, reply_group = message._group_id, message._group_sequence, message._reply_to_group_id
     if group_id is None and sequence is None and reply_group is None:
         return b""
@@ -269,4 +271,4 @@ _BODIES: dict[int, Callable[[Any], tuple[bytes, bytes]]] = {
     4: _stream_body,
     5: _text_body,
 }
-"""The functions that encode a body, by ``Message.wire_type``."""
+"""For each ``Message.wire_type``, the function that encodes a body."""

@@ -50,7 +50,7 @@ class LinkHandler(Protocol):
         ...
 
     def on_flow(self) -> None:
-        """Handle a change of the credit."""
+        """Handle a change of the credit of the link."""
         ...
 
     def on_message(self, delivery: Any, payload: bytes, settled: bool) -> None:
@@ -142,7 +142,7 @@ class StreamEnd(Protocol):
     """One message that is sent in pieces."""
 
     def write(self, piece: bytes, *, last: bool) -> None:
-        """Send a piece of a body. The engine asks for each piece except the first."""
+        """Send a piece of a body. The engine asks for each piece except the first one."""
         ...
 
     def abort(self) -> None:
@@ -155,7 +155,7 @@ class SenderEnd(LinkEnd, Protocol):
 
     @property
     def drain(self) -> bool:
-        """Whether the peer asks this client to use up the credit."""
+        """Whether the peer asks for a drain, so that this client has to use up or give back its credit."""
         ...
 
     def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
@@ -302,7 +302,7 @@ class AmqpEngine(ABC):
 
     @abstractmethod
     def open(self, description: Open) -> None:
-        """Send the Open frame."""
+        """Send the Open frame, which opens the connection."""
 
     @abstractmethod
     def begin(self, owner: SessionHandler) -> SessionEnd:
@@ -318,7 +318,7 @@ class AmqpEngine(ABC):
 
     @abstractmethod
     def close_connection(self) -> None:
-        """Send the Close frame."""
+        """Send the Close frame, which ends the connection."""
 
     @abstractmethod
     def tick(self, now: float) -> float | None:
@@ -436,7 +436,7 @@ class AmqpEngine(ABC):
         return rest
 
     def _opened(self) -> None:
-        """Handle the peer's Open frame."""
+        """Handle the peer's Open frame, which opens the connection and describes the peer."""
         self._listener.on_remote_open()
         if self.stream is not None:
             self.stream.retick()  # now the peer's idle time-out is known

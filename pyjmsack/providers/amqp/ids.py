@@ -77,14 +77,14 @@ def _refuse(prefix: str, text: str, expected: str) -> NoReturn:
 
 
 def to_message_id(value: Any) -> str | None:
-    """Return the JMSMessageID for an AMQP message-id."""
+    """Return the JMSMessageID for the message-id of an AMQP message."""
     if type(value) is str and not value.startswith("ID:"):
         return _NO_PREFIX + value
     return to_correlation_id(value)
 
 
 def to_correlation_id(value: Any) -> str | None:
-    """Return the JMSCorrelationID for an AMQP correlation-id."""
+    """Return the JMSCorrelationID for the correlation-id of an AMQP message."""
     if value is None or type(value) is str:
         return _STRING + value if value is not None and value.startswith(_ENCODED) else value
     if isinstance(value, UUID):

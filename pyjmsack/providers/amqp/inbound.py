@@ -84,7 +84,7 @@ class AmqpInbound(sections.Sections):
         self.handle: Any = None
         """The engine's handle of the delivery. ``None`` after the delivery is settled."""
         self.kept_whole = False
-        """True if the broker is known to deliver the bare message with the same bytes each time."""
+        """True if the broker always delivers the bare message (the parts that the sender wrote) with the same bytes."""
         self.unreadable = False
         """True if an attempt to decode the message failed."""
         self._identity: bytes | None = None
@@ -201,7 +201,7 @@ class AmqpInbound(sections.Sections):
 
     @property
     def correlation_id(self) -> str | None:
-        """The correlation id of the message, read without decoding the body.
+        """The correlation id of the message. The body is not decoded for this.
 
         Raises:
             MessageFormatException: the message cannot be decoded.

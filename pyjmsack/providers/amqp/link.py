@@ -65,7 +65,7 @@ class AmqpLink:
             done.fail(self.closed)
 
     def _attach(self) -> None:
-        """Attach a link that sends. The class of receiving links overrides this method."""
+        """Attach (open) a link on which this client sends. The class of receiving links overrides this method."""
         self._link = self._session.attach_sender(self._description, self)
 
     def close(self, done: Completion[None]) -> None:

@@ -1,7 +1,8 @@
 """SASL mechanisms, which are ways to log in (RFC 4422).
 
 Each mechanism makes a first response, answers the challenges of the broker, and checks the end of the login. The
-library ``scramp`` does the cryptography of SCRAM (RFC 5802, RFC 7677). It is imported at the first login by SCRAM.
+library ``scramp`` does the cryptography of SCRAM (RFC 5802, RFC 7677). This library is imported at the first login by
+SCRAM.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from pyjmsack.errors import JMSSecurityException
 __all__ = ["LEAST_ITERATIONS", "MOST_ITERATIONS", "Mechanism", "Scram", "create", "mechanisms"]
 
 LEAST_ITERATIONS: Final = 4096
-"""The smallest number of iterations that a broker may ask for (RFC 5802 5.1). With fewer, an impostor could guess the
-password from our answer by trial and error."""
+"""The smallest number of iterations that a broker may ask for (RFC 5802 5.1). With fewer iterations, an impostor could
+guess the password from our answer by trial and error."""
 MOST_ITERATIONS: Final = 1_000_000
 """The largest number of iterations that a broker may ask for. This number takes about a second of computing, during
 which the loop does nothing else. Without a limit, a hostile peer could ask for hours of computing."""
@@ -67,7 +68,7 @@ class Mechanism:
         raise NotImplementedError
 
     def succeed(self, data: bytes) -> None:
-        """Handle that the broker accepted the login. ``data`` is the data of its last message.
+        """Handle that the broker accepted the login. ``data`` is the content of the last message of the broker.
 
         Raises:
             JMSSecurityException: the mechanism demands a proof from the broker, and the broker did not give it.
@@ -102,7 +103,7 @@ class XOAuth2(Plain):
 
 
 class CramMd5(Plain):
-    """CRAM-MD5 (RFC 2195). It is only useful without TLS, where it is better than PLAIN."""
+    """CRAM-MD5 (RFC 2195). This mechanism is useful only without TLS. There it is better than PLAIN."""
 
     challenges = 1
 

@@ -15,7 +15,8 @@ from pyjmsack.spi.envelope import NotOneMessageError
 __all__ = ["EMPTY", "DataSections", "head_of"]
 
 EMPTY: Final = b"\x00\x53\x75\xa0\x00"
-"""A data section without content. It takes the place of the body, so that the head can be read like a message."""
+"""A data section without content. This section replaces the body, so that the head of a message can be read like a
+whole message."""
 _MOST_SECTIONS = 65_536
 """The largest number of data sections that one message may have."""
 _MOST_FOOTER = 65_536
@@ -83,7 +84,7 @@ class DataSections:
         self.footer = bytearray()
         self._position = position
         self._begun = bytearray()
-        """The bytes of a section's head while the head is not complete."""
+        """The bytes of the head of a section that have arrived, while the head is not complete."""
         self._left = 0
         """The number of bytes of the present section that have not arrived yet."""
 

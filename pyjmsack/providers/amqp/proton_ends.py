@@ -178,12 +178,13 @@ class ProtonSender(ProtonLink):
     ) -> None:
         super().__init__(engine, link, attach, owner)
         self._unsettled: dict[str, Any] = {}
-        """The contexts of the messages that have no outcome yet, by delivery tag."""
+        """The contexts of the messages that have no outcome yet. The key is the delivery tag, the name of a sent
+        message."""
         self._tags = tags
 
     @property
     def drain(self) -> bool:
-        """Whether the peer asks this client to use up the credit."""
+        """Whether the peer asks for a drain, so that this client has to use up or give back its credit."""
         return self._link is not None and bool(self._link.drain_mode)
 
     def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:

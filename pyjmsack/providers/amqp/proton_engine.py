@@ -95,7 +95,7 @@ class ProtonEngine(AmqpEngine):
         return int(self._transport.remote_max_frame_size)
 
     def open(self, description: Open) -> None:
-        """Send the Open frame."""
+        """Send the Open frame, which opens the connection."""
         connection = self._connection
         connection.container = description.container_id
         if description.hostname:
@@ -119,7 +119,7 @@ class ProtonEngine(AmqpEngine):
             self._output.append(output)
 
     def rewritten(self, act: Callable[[], None], rewrite: Callable[[bytes], bytes]) -> None:
-        """Call ``act``, which makes proton write one frame, and send the frame that ``rewrite`` returns instead."""
+        """Call ``act``, after which proton writes one frame. Send the frame that ``rewrite`` makes of this frame."""
         self.barrier()
         before = len(self._output)
         act()
@@ -134,7 +134,7 @@ class ProtonEngine(AmqpEngine):
         self.flush()
 
     def close_connection(self) -> None:
-        """Send the Close frame."""
+        """Send the Close frame, which ends the connection."""
         try:
             self._connection.close()
         except ProtonException as error:  # pragma: no cover - proton refuses only an unbound, never-opened connection

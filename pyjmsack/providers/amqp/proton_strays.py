@@ -18,7 +18,7 @@ _FLOW_SIZE: Final = 512
 
 
 class Strays:
-    """Removes from the bytes of a peer the Flow frames whose channel cannot exist.
+    """Removes Flow frames from the bytes of a peer if their channel (the number of a session) cannot exist.
 
     Args:
         channel_max: the highest channel number that this client announces.

@@ -43,7 +43,7 @@ _MODES = {"copy": Terminus.DIST_MODE_COPY, "move": Terminus.DIST_MODE_MOVE}
 
 
 def described(value: Any) -> Any:
-    """Return a value with proton's types in place of the types of this library."""
+    """Return a value in which the types of proton replace the types of this library."""
     if isinstance(value, ours.Described):
         return Described(described(value.descriptor), described(value.value))
     if isinstance(value, ours.ULong):
@@ -130,7 +130,8 @@ def error_of(condition: Condition | None) -> Error | None:
 
 
 def outcome_of(delivery: Delivery) -> Composite | None:
-    """Return the outcome or transactional state that the peer sent for a delivery, or ``None`` if it sent none."""
+    """Return the outcome or transactional state that the peer sent for a delivery, or ``None`` if the peer sent
+    neither."""
     code = int(delivery.remote_state)
     if code == Rejected.code:
         return Rejected(error=error_of(delivery.remote.condition))

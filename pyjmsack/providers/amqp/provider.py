@@ -88,7 +88,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         self._connector.connect(self._url.endpoints[0], engine, self._fail_opening)
 
     def on_ready(self) -> None:
-        """Send Open and Begin together, because the login succeeded."""
+        """Send an Open frame, which opens the connection, and a Begin frame, which opens a session. The login has
+        succeeded."""
         engine = self._the_engine
         engine.open(our_open(self._url, self._the_info))
         self._open_session(0, AmqpSession(engine, False)).add_callback(self._on_first_session)
@@ -189,7 +190,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- sessions, producers, consumers -------------------------------------------------------------------------
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
-        """Begin a session. If it is transacted, attach its coordinator link and begin its first transaction."""
+        """Begin a session. If the session is transacted, open the link that controls its transactions, and begin the
+        first transaction."""
         if not self._usable(done):
             return
         session = AmqpSession(
@@ -327,7 +329,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- temporary destinations and subscriptions: on the connection's own session ------------------------------
 
     def create_temporary(self, info: TemporaryInfo, done: Completion[str]) -> None:
-        """Create a temporary destination, by a link to a node whose name the broker chooses (S132)."""
+        """Create a temporary destination by a link to a queue or topic whose name the broker chooses (S132)."""
         session = self._session(0, done)
         if session is None:
             return
@@ -440,7 +442,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             sender.send(outbound)
 
     def withdraw(self, outbound: Outbound, withdrawn: Completion[bool]) -> None:
-        """Take back a send that timed out, unless its message was sent already."""
+        """Take back a send, because it timed out. Do nothing if the message was sent already."""
         sender = self._resources.senders.get(outbound.producer_id)
         withdrawn.succeed(sender is not None and sender.withdraw(outbound))
 

@@ -64,7 +64,7 @@ class PythonEngine(AmqpEngine):
         return self._connection.peer_frame_size
 
     def open(self, description: Open) -> None:
-        """Send the Open frame."""
+        """Send the Open frame, which opens the connection."""
         self._connection.open(description)
 
     def begin(self, owner: SessionHandler) -> Session:
@@ -80,7 +80,7 @@ class PythonEngine(AmqpEngine):
         self.flush()
 
     def close_connection(self) -> None:
-        """Send the Close frame."""
+        """Send the Close frame, which ends the connection."""
         self._connection.close()
 
     def tick(self, now: float) -> float | None:

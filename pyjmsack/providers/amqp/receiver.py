@@ -1,4 +1,5 @@
-"""One receiving link: it grants credit, receives messages and sends outcomes (AMQP 1.0 2.6.7, 2.6.12, 3.4)."""
+"""One link on which this client receives messages. The link grants credit, receives messages and sends outcomes (AMQP
+1.0 2.6.7, 2.6.12, 3.4)."""
 
 from __future__ import annotations
 
@@ -362,7 +363,8 @@ class AmqpReceiver(AmqpLink):
             self._engine.apart(self._go_on)
 
     def _go_on(self) -> None:
-        """Hand out the messages that no longer wait for the disk. If none still waits, begin the postponed drains."""
+        """Hand out the messages that no longer wait for the disk. If no message waits any more, begin the postponed
+        drains."""
         self._arrivals.go_on()
         if self._arrivals:
             return

@@ -120,7 +120,7 @@ class Header(NamedTuple):
 
 
 class Annotations(NamedTuple):
-    """The annotations that JMS needs, from the message-annotations section (S165, S157). ``None`` means that the
+    """The annotations that JMS needs. They are in the message-annotations section (S165, S157). ``None`` means that the
     annotation is absent."""
 
     wire_type: int | None = None
@@ -303,7 +303,7 @@ def _read_header(data: bytes, start: int, end: int) -> Header:
 
 
 def _read_list(data: bytes, start: int, end: int, types: _Types, section: str) -> list[Any]:
-    """Return the fields of a section that is a list, padded with ``None``.
+    """Return the fields of a section that is a list. Fields that are missing at the end are ``None``.
 
     Raises:
         MessageFormatException: the section is no list, has too many fields, or a field has a wrong type.

@@ -104,14 +104,15 @@ class AmqpSession:
         return self._the_coordinator().ack_state()
 
     def declare(self, done: Completion[None]) -> None:
-        """Begin a transaction. If the broker has closed the coordinator link, attach a new one first."""
+        """Begin a transaction. If the broker has closed the coordinator link, open a new coordinator link first."""
         coordinator = self._the_coordinator()
         if coordinator.closed is not None and self.closed is None:
             coordinator = self._open_coordinator(done)
         coordinator.declare(done)
 
     def _open_coordinator(self, done: Completion[None]) -> AmqpCoordinator:
-        """Attach a coordinator link and return it. ``done`` fails if the broker refuses the link."""
+        """Open a link to the transaction coordinator of the broker, and return the link. ``done`` fails if the broker
+        refuses the link."""
         # two links of one connection must have different names, also in different sessions (2.6.1)
         name = f"pyjmsack:coordinator:{self._number}:{next(self._coordinators)}"
         coordinator = AmqpCoordinator(self._engine, self.end, name)

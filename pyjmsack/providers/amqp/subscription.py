@@ -90,7 +90,7 @@ class AmqpLookup(AmqpLink):
         self._name = name
 
     def run(self, done: Completion[None]) -> None:
-        """Attach the link and end it.
+        """Open the link, and end it again.
 
         ``done`` fails with ``InvalidDestinationException`` if there is no subscription of this name.
         """

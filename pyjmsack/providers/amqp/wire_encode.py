@@ -83,7 +83,7 @@ def encode_timestamp(milliseconds: int) -> bytes:
 
 
 def encode_value(value: Any, depth: int = 0) -> bytes:
-    """Encode a value of any type in the table of ``wire``.
+    """Encode a value of any type that the table in the module ``wire`` contains.
 
     A plain Python ``int`` becomes an AMQP int if it fits in 32 bits, and otherwise a long.
 

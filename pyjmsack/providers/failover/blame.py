@@ -84,7 +84,7 @@ class Blame:
             self._silent = 0
 
     def clear(self) -> None:
-        """Forget all losses, because the broker granted every request."""
+        """Forget all losses, because everything is restored, or because the guilty request or link was found."""
         self.losses = self.reasons = self._silent = 0
         self._suspect = self._broker = None
 

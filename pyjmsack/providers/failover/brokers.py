@@ -49,7 +49,8 @@ class Brokers:
         self._lost: BrokerUrl | None = None
 
     def of_round(self, rounds: int) -> list[BrokerUrl]:
-        """Return the brokers to try, in order, after this number of rounds without success."""
+        """Return the brokers of the next round, in order. ``rounds`` is the number of earlier rounds without
+        success."""
         options = self._options
         members = with_file(self._known, options.update_uris_url)
         if rounds:
@@ -127,7 +128,7 @@ def learn(
 
 def _member(present: BrokerUrl, entry: Mapping[object, object]) -> BrokerUrl | None:
     """Return the broker that an entry of the list describes by ``network-host`` or ``hostname``, ``port`` and
-    ``scheme``. Return ``None``, and log why, if the entry cannot be used."""
+    ``scheme``. If the entry cannot be used, log the reason and return ``None``."""
     fields = {str(name): entry.get(name) for name in _FIELDS}
     host = fields.get("network-host") or fields.get("hostname")
     port = fields.get("port")

@@ -70,7 +70,7 @@ class Connection:
         self._search: Search | None = None
         self._watch: PriorityWatch | None = None
         self._settling: Timer | None = None
-        """The timer that runs while the connection in use is new."""
+        """The timer that runs while the connection in use counts as new. ``None`` if no timer runs."""
         self._short_lived = 0
         """The number of connections in a row that were lost while they were new. After the third of these losses, each
         search begins after a pause."""

@@ -64,7 +64,8 @@ class Member:
         self._timer: Timer | None = None
 
     def open(self, info: ConnectionInfo, restore: Restore, ready: Callable[[BaseException | None], None]) -> None:
-        """Connect, then take the steps of ``restore``. At the end call ``ready`` with the error, or with ``None``."""
+        """Connect, and then take the steps of ``restore``. At the end call ``ready`` with ``None``, or with the
+        error."""
         self._ready, self._restore = ready, restore
         connected: Completion[ConnectionMetadata] = Completion()
         connected.add_callback(self._on_connected)
@@ -158,7 +159,7 @@ class Member:
             self._lost(error)
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:
-        """Report that the broker closed a session or producer. Do nothing after the connection was given up."""
+        """Report that the broker closed a session or producer. If the connection was given up before, do nothing."""
         if not self._dead:
             self._closed(number, error)
 

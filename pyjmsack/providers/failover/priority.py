@@ -21,7 +21,7 @@ log = logging.getLogger("pyjmsack.failover")
 _LOOK_EVERY = 0.02
 """Seconds between two checks whether the present connection is idle."""
 _PATIENCE = 10.0
-"""Seconds after which a connection moves although it is never idle."""
+"""Seconds after which a connection moves to a preferred broker even if it was never idle."""
 
 
 class PriorityWatch:

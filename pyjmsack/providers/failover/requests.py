@@ -33,7 +33,7 @@ connections. A guilty suspect makes the broker end the connection in less time."
 
 
 class Interrupted(NamedTuple):
-    """The requests and sends without an answer when a connection was lost."""
+    """The requests and sends that had no answer when a connection was lost."""
 
     pending: list[PendingSend | Request]
     """The requests and sends that the broker had not answered."""
@@ -63,7 +63,7 @@ class Requests:
         self.encoding: Encoding | None = None
         """The encoding of the broker in use. If no broker is in use, the encoding of the last broker."""
         self.failure: BaseException | None = None
-        """The reason why no request is made any more; ``None`` while requests are made."""
+        """The reason why no request is made any more. ``None`` while requests are made."""
         self.open: dict[PendingSend | Request, Member] = {}
         """The requests and sends without an answer, each with the connection over which it was sent. An answer over
         another connection is ignored, because it may come from a broker that the client is leaving."""
@@ -137,7 +137,7 @@ class Requests:
             self._alone_timer = None
 
     def resume(self) -> None:
-        """Send the waiting requests and sends, in order, up to a request that must be sent alone."""
+        """Send the waiting requests and sends in order. Stop at a request that must be sent alone."""
         while self.held and self.member is not None and self._alone is None:
             pending = next(iter(self.held))
             del self.held[pending]
@@ -212,7 +212,7 @@ class Requests:
             lost.guilty.give_up(blamed(f"the request {lost.guilty.verb}", lost.error))
 
     def unreachable(self, broker: BrokerUrl) -> None:
-        """Remember that a broker did not accept the connection, or did not restore everything."""
+        """Remember that a broker did not accept the connection, or that not everything was restored at this broker."""
         self._blame.unreachable(broker)
 
     def fail(self, error: BaseException) -> None:
@@ -226,7 +226,8 @@ class Requests:
             item.give_up(error)
 
     def _wait_for_broker(self, request: Request) -> None:
-        """Keep or finish a request for which there is no broker, as the table of S90 says."""
+        """Keep or finish a request, because there is no broker now. :data:`WITHOUT_BROKER` says which of the two
+        (S90)."""
         without = WITHOUT_BROKER[request.verb]
         gone = self.failure or request.abandoned
         if gone is not None:

@@ -131,7 +131,7 @@ class MemberSink:
         self.held: deque[Inbound] = deque()
         """A large message whose identity another thread computes now, and the messages that wait behind it (S107)."""
         self.drained: list[Callable[[], None]] = []
-        """The functions to call when nothing is held any more."""
+        """The functions to call when no message is held any more."""
         self.deliver: Callable[[Inbound], None] = self._early.append
         self.redeliver = core.redeliver
         self.arrived: Callable[[], None] = _nothing
@@ -264,7 +264,7 @@ class Resources:
         self._former_names.clear()
 
     def present_name(self, name: str) -> str:
-        """Return the present name of a temporary destination, given an earlier name."""
+        """Return the present name of the temporary destination that had this name earlier."""
         number = self._former_names.get(hash(name))
         return self.temporaries[number][1] if number in self.temporaries else name
 
@@ -279,7 +279,7 @@ class Resources:
         self.renamed = True
 
     def add_consumer(self, record: ConsumerRecord) -> None:
-        """Remember a consumer that a broker has attached, and let its messages through."""
+        """Remember a consumer that a broker has opened, and hand out its messages."""
         info = record.info
         record.created = True
         assert record.sink is not None  # the request called attach()

@@ -216,7 +216,7 @@ def _answered(asked: Sequence[tuple[object, Completion[R]]], *, or_refused: bool
 
 
 def _succeeding(asked: Sequence[tuple[I, Completion[R]]]) -> Iterator[Completion[None]]:
-    """Wait for all answers of a burst, and raise the first refusal at once."""
+    """Wait for the answers to all requests of a burst. If a request is refused, raise the refusal at once."""
     yield _answered(asked, or_refused=True)
     for _, answered in asked:
         if answered.done:

@@ -154,7 +154,8 @@ class Search:
         self._pause = 0.0
 
     def _warn(self) -> None:
-        """Log a warning after every ``failover.warnAfterReconnectAttempts`` rounds that no broker was found."""
+        """Log a warning that no broker was found, each time when ``failover.warnAfterReconnectAttempts`` more rounds
+        have failed."""
         if not self._rounds or not self._warn_every or self._rounds % self._warn_every:
             return
         if (now := time.monotonic()) - self._warned >= WARN_SECONDS:

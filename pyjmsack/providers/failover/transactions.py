@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 _IDENTIFYING = 10.0
-"""Seconds that a commit waits while another thread computes the identity of a large message, if
+"""Seconds for which a commit may wait while another thread computes the identity of a large message, if
 ``jms.consumerFailoverRedeliveryWaitPeriod`` is 0."""
 Receipt = tuple[int, bytes]
 """The id of a consumer, and the key of a message that this consumer acknowledged."""
@@ -66,8 +66,8 @@ class Replay:
             self._receipts[inbound.consumer_id, key] += 1
 
     def takes(self, inbound: Inbound) -> bool:
-        """Return True for a message that the transaction acknowledged at an earlier broker, and remove it from
-        :attr:`missing`."""
+        """Return True for a message that the transaction acknowledged at an earlier broker. In this case, remove the
+        message from :attr:`missing`."""
         key = _key(inbound)
         if key is None or (inbound.consumer_id, key) not in self.missing:
             return False
@@ -92,7 +92,7 @@ class Replay:
 
         Args:
             producers: ids of the open producers.
-            pushed: ids of the open consumers with a prefetch, to which messages come without a call.
+            pushed: ids of the open consumers with a prefetch. Their messages come without a call of the caller.
         """
         return (
             not self.impossible
@@ -317,9 +317,8 @@ class Transactions:
 
     @staticmethod
     def look(session: SessionRecord) -> None:
-        """Run the commit that waits for the replay, and the requests behind the commit, if the replay is complete or
-        has failed.
-        """
+        """If the replay is complete or has failed, run the commit that waits for the replay, and the requests behind
+        the commit."""
         replay = session.replay
         if replay is not None and (session.in_doubt or replay.complete):
             for ask in replay.stop_waiting():

@@ -1,4 +1,5 @@
-"""The differences between the brokers: one table for names, windows, subscriptions and the effects of ACK and NACK.
+"""The differences between the brokers. One table contains the names, windows and subscriptions, and the effects of ACK
+and NACK, the frames that acknowledge and refuse a message.
 
 STOMP 1.2 says nothing about destination names, prefetch, durable subscriptions or dead letters, and each broker has
 its own headers for them. To an unknown broker, this client sends only headers that every broker understands, and
@@ -41,7 +42,8 @@ class StompDialect:
     reply_topic: str = "/topic/"
     routed: bool = False
     """True if ``destination-type`` and ``subscription-type`` name the kind of a destination. Without these headers,
-    Artemis takes a name for a topic, confirms the messages that are sent to it, and drops them."""
+    Artemis takes each name for the name of a topic, confirms the messages that are sent to this topic, and drops them.
+    """
     window_in_bytes: bool = False
     window: tuple[str, ...] = ("activemq.prefetchSize", "prefetch-count")
     """The headers that set the window, which limits the unacknowledged messages or their bytes."""
@@ -90,13 +92,13 @@ class StompDialect:
     topic_prefix: str = ""
 
     def acknowledges(self, head: bytes) -> bool:
-        """Return True if an ACK can name the message with these header lines."""
+        """Return True if an ACK (acknowledgement) can name the message with these header lines."""
         if self.own_ids and head.find(b"\nJMS_AMQP_") >= 0:
             return _OWN_ID.fullmatch(raw_header(head, b"\nmessage-id:") or b"") is not None
         return head.find(b"\nack:") >= 0 or head.find(b"\nmessage-id:") >= 0
 
     def name(self, destination: Destination) -> str:
-        """Return the value of the ``destination`` header, not escaped."""
+        """Return the value of the header ``destination``, without the escapes of STOMP."""
         if destination.is_temporary:
             return destination.name
         return (self.topic if destination.is_topic else self.queue) + self._prefixed(destination)
@@ -110,7 +112,8 @@ class StompDialect:
         return f"{line}destination-type:{_ROUTING[destination.is_topic]}\n" if self.routed else line
 
     def reply_to(self, destination: Destination) -> str:
-        """Return the value of the ``reply-to`` header, not escaped, with the kind of the destination in it."""
+        """Return the value of the header ``reply-to``, without the escapes of STOMP. The value also names the kind of
+        the destination."""
         if self.routed and destination.is_temporary:
             return f"temp-{'topic' if destination.is_topic else 'queue'}://{destination.name}"
         if destination.is_temporary:
@@ -118,7 +121,8 @@ class StompDialect:
         return (self.reply_topic if destination.is_topic else self.reply_queue) + self._prefixed(destination)
 
     def window_size(self, info: ConsumerInfo) -> int:
-        """Return the window of one subscription, in messages or bytes. It has room for at least one message (S52)."""
+        """Return the window of one subscription, in messages or bytes. The window has room for at least one message
+        (S52)."""
         return max(1, info.prefetch) * (info.expected_message_size if self.window_in_bytes else 1)
 
     def subscribe_lines(self, info: ConsumerInfo) -> str:

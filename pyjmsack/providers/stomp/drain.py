@@ -46,8 +46,8 @@ class Drain:
         self._limit_timer: Timer | None = None
 
     def start(self, done: Completion[None]) -> None:
-        """Begin a drain, or wait for the end of the drain that is under way. For a browser, nothing is sent, because
-        the broker itself reports the end."""
+        """Begin a drain, or wait for the end of the drain that is under way. For a browser, this client sends no
+        request, because the broker itself reports the end."""
         self.waiting.append(done)
         if len(self.waiting) == 1:
             self._limit()
@@ -85,8 +85,8 @@ class Drain:
         self._late = True
 
     def _fence_answered(self, drained: list[Completion[None]], last: bool, error: BaseException | None) -> None:
-        """End the drain. If the answer took long, give the broker time to deliver once more, because it may have been
-        too busy to deliver before."""
+        """End the drain. If the answer took long, give the broker time to deliver once more, because the broker may
+        have been too busy to deliver earlier."""
         if drained is not self.waiting:  # a message has ended the old drain, and a new drain may be under way
             return
         if self._late and not last and error is None:

@@ -30,7 +30,7 @@ _EARLY = 0.4
 """After this part of the heart-beat interval the engine checks whether anything was sent, because no heart-beat may be
 late."""
 _PATIENCE = 2.5
-"""The connection counts as lost after this number of heart-beat intervals of the broker without a byte."""
+"""If no byte comes for this number of heart-beat intervals of the broker, the connection counts as lost."""
 _PROBE = 1.0
 """A body that is still incomplete after this number of seconds may have a wrong content-length. The engine then sends a
 request, whose answer shows whether the body has ended."""
@@ -51,7 +51,7 @@ class EngineListener(Protocol):
         ...
 
     def on_connected(self, headers: dict[str, str]) -> None:
-        """Handle the CONNECTED frame."""
+        """Handle the CONNECTED frame, with which the broker opens the connection."""
         ...
 
     def on_message(self, name: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:

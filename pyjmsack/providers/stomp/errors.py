@@ -35,7 +35,8 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], type[JMSException]], ...] = tuple(
         (r"is full|resource|quota|memory limit", ResourceAllocationException),
     )
 )
-"""The patterns, each with the class of its error. The first pattern that matches decides."""
+"""Patterns for the words of an ERROR frame, each with the class of the exception. The first pattern that matches
+decides."""
 
 _CODE = re.compile(r"AMQ[0-9]{6}|[A-Za-z]+Exception")
 _LONGEST = 500

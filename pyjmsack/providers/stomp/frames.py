@@ -187,7 +187,8 @@ class FrameParser:
         return pending.find(self.proof, start, self._wanted) >= 0
 
     def _may_be_wrong(self, command: bytes, size: int) -> bool:
-        """Return True if the content-length may be wrong, so that the parser waits for the real end of the frame."""
+        """Return True if the content-length of a frame may be wrong. In this case the parser waits for the real end of
+        the frame."""
         return command == _MESSAGE and (self._disproved or size <= self._limits.body)
 
     def _split(self, data: bytes, position: int, frames: list[Frame]) -> int:
@@ -419,7 +420,7 @@ def _malformed(text: str) -> ConnectionLostException:
 
 
 def raw_header(head: bytes, key: bytes) -> bytes | None:
-    r"""Return the value of the first header line that begins with ``key`` (``b"\nname:"``), still escaped."""
+    r"""Return the value of the first header line that begins with ``key`` (``b"\nname:"``), with its escapes of STOMP."""
     start = head.find(key)
     if start < 0:
         return None
@@ -438,7 +439,8 @@ def has_legal_escapes(head: bytes) -> bool:
 
 
 def decode_head(head: bytes) -> dict[str, str]:
-    """Return all header lines. If several lines have one name, the first counts (STOMP 1.2, Repeated Header Entries).
+    """Return all header lines. If several lines have the same name, the first line counts (STOMP 1.2, Repeated Header
+    Entries).
 
     Raises:
         MessageFormatException: the lines are not UTF-8, a line has no colon, or a backslash begins no escape of STOMP.

@@ -67,7 +67,8 @@ def _check_lines(head: bytes, limits: Limits) -> None:
 
 
 def check_connect_line(name: str, value: str) -> None:
-    """Raise an error if a header line of CONNECT cannot be sent. CONNECT has no escapes, so that STOMP 1.0 can read it.
+    """Raise an error if a header line of CONNECT cannot be sent. CONNECT has no escapes, because brokers of STOMP 1.0
+    must be able to read it.
 
     Raises:
         InvalidClientIDException, JMSSecurityException: the value contains a line break, a NUL or half a character, or

@@ -191,7 +191,8 @@ class StompInbound:
 
     @property
     def correlation_id(self) -> str | None:
-        """The id of the request that this message answers. The body is not decoded.
+        """The correlation id, for example the id of the request that this message answers. The body is not decoded for
+        this.
 
         Raises:
             MessageFormatException: the header lines cannot be decoded.
@@ -242,7 +243,7 @@ class StompInbound:
 
     @property
     def whole(self) -> bool:
-        """Whether the whole message is kept, so that it can be copied."""
+        """Whether the whole message is kept. Only a whole message can be copied."""
         return self.refusal is None or self.refusal.whole
 
     @property

@@ -26,7 +26,7 @@ class DeliveryCounts:
         return bool(self._counts)
 
     def of(self, inbound: StompInbound) -> int:
-        """Return the count of a message and forget it, because the message keeps its own count from now on."""
+        """Return the count of a message and forget this count, because from now on the message itself has the count."""
         return self._counts.pop(hash(inbound.broker_id), 0)
 
     def remember(self, inbound: StompInbound) -> None:

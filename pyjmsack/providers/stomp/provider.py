@@ -76,7 +76,7 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- connection ---------------------------------------------------------------------------------------------
 
     def connect(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
-        """Open the stream and send CONNECT."""
+        """Open the stream, and send the CONNECT frame when the stream is open."""
         self._begin(info, listener, done)
         largest = min(self._url.stomp.max_frame_size, self._url.connection.max_message_size)
         options = replace(self._url.stomp, max_frame_size=largest)
@@ -339,7 +339,7 @@ class StompProvider(Lifecycle[StompEngine]):
         done.succeed()
 
     def unsubscribe(self, name: str, done: Completion[None]) -> None:
-        """Delete a durable subscription, which has no consumer now (S141)."""
+        """Delete a durable subscription that has no consumer now (S141)."""
         if not self._usable(done):
             return
         line = self._dialect.durable_line(Subscription(name, durable=True, shared=False))
@@ -353,7 +353,7 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- flow and messages --------------------------------------------------------------------------------------
 
     def start_consumer(self, consumer_id: int) -> None:
-        """Do nothing, because a STOMP broker delivers to a consumer as soon as it is created."""
+        """Do nothing, because a STOMP broker delivers to a consumer as soon as the consumer is created."""
 
     def replenish(self, consumer_id: int) -> None:
         """Acknowledge messages that the caller need not acknowledge (S36), because the caller has taken messages and
@@ -420,8 +420,8 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- transactions -------------------------------------------------------------------------------------------
 
     def begin(self, session_id: int, done: Completion[None]) -> None:
-        """Begin a transaction. Nothing is sent now, because BEGIN is sent with the first work of the transaction
-        (S76)."""
+        """Begin a transaction. This method sends nothing, because the BEGIN frame is sent with the first work of the
+        transaction (S76)."""
         if self._session(session_id, done) is not None:
             done.succeed()
 

@@ -56,7 +56,8 @@ class LocalRedelivery:
             )
 
     def roll_back(self, inbound: StompInbound) -> None:
-        """Deliver a message again and count it, because its transaction was rolled back (S80)."""
+        """Deliver a message again and count its delivery, because the transaction of the message was rolled back
+        (S80)."""
         self.count(inbound, inbound.redeliveries + 1)
         self.give_back(inbound)
 

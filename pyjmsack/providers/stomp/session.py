@@ -69,7 +69,7 @@ class StompSession:
         self._work = Work()
         self._ended: Completion[None] | None = None
         self._commit: Completion[None] | None = None
-        """The last commit. Until the broker has answered it, some of its ACKs may still have to be sent."""
+        """The last commit. Until the broker has answered this commit, some of its ACKs may still have to be sent."""
 
     def _begun(self) -> bytes:
         work = self._work
@@ -118,7 +118,7 @@ class StompSession:
         return [receiver for receiver in receivers if not receiver.subscriptions.volatile]
 
     def commit(self, done: Completion[None]) -> None:
-        """Commit the sends, then send the acknowledgements that could not be part of the transaction."""
+        """Commit the sends. After that, send the acknowledgements that could not be a part of the transaction."""
         if self._dialect.transacted_acks:
             self._write_acks()
         work = self._take()
@@ -244,7 +244,7 @@ class StompSession:
         self._check_end()
 
     def consumer_ended(self) -> None:
-        """Count the end of a consumer."""
+        """Remember that a consumer of this session has ended."""
         self.closing -= 1
         self._check_end()
 

@@ -78,7 +78,7 @@ class Uploads:
         self._asked = False
 
     def begin(self, upload: Upload) -> None:
-        """Begin to send a frame, because all frames before it have left."""
+        """Begin to send a frame, because all earlier frames were sent."""
         self.waiting.remove(upload)
         self.current, self._reading = upload, self._read(upload.body)
 

@@ -102,8 +102,8 @@ class Window:
             self._shared.engine.flush()
 
     def pull(self) -> None:
-        """Ask for one message (S50). Usually a message is on its way already. If the caller holds the messages of all
-        subscriptions, open another subscription."""
+        """Ask for one message (S50). Usually a message is on its way already. If the caller holds messages that fill
+        all subscriptions, open another subscription."""
         if not self._subscriptions.stopped and self.is_full and not self._sink.buffered():
             self._widen()
 

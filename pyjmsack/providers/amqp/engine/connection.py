@@ -58,7 +58,7 @@ class Connection:
         self._remote_sessions: dict[int, Session] = {}
         self._output: list[bytes | memoryview] = []
         self._hungry: list[Callable[[], None]] = []
-        """The functions to call when all output was returned."""
+        """The functions to call when ``data_to_send`` has returned all output."""
         self._echoes: dict[tuple[Session, Link | None], None] = {}
         """The sessions and links whose state the peer asked for (echo). The answer is made when the peer reads bytes,
         because a peer that asks without end and never reads would otherwise fill the memory. One answer is enough for
@@ -108,7 +108,8 @@ class Connection:
         return session
 
     def close(self, error: Error | None = None) -> None:
-        """Send a Close frame. After that, nothing can be sent. A second call does nothing."""
+        """Send a Close frame, which ends the connection. After that, nothing can be sent. A second call does
+        nothing."""
         if self.local is not None and not self.closed:
             self.send(0, Close(error=error))
             self._end_all()
@@ -170,11 +171,10 @@ class Connection:
         return data
 
     def tick(self, now: float) -> tuple[float | None, list[Event]]:
-        """Do the work that is due at ``now``, in seconds of any clock that does not go back.
+        """Do the work that is due at ``now``, a time in seconds. The caller may use any clock that does not go back.
 
         Returns:
-            The time of the next call (``None`` means that none is needed), and the event ``FAILED`` if the peer is
-            lost.
+            The time of the next call, or ``None`` if no call is needed. Also the event ``FAILED`` if the peer is lost.
         """
         if self.local is None or self._over:
             return None, []

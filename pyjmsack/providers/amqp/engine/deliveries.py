@@ -22,14 +22,15 @@ __all__ = ["KEPT_OF_OVERSIZE", "SERIAL_MASK", "Assembly", "Outgoing", "States", 
 
 SERIAL_MASK: Final = 0xFFFFFFFF
 KEPT_OF_OVERSIZE: Final = 1024
-"""The number of bytes that are kept from the beginning of a message that is too large. They contain its header."""
+"""The number of bytes that are kept from the beginning of a message that is too large. They contain the header of the
+message."""
 _HALF: Final = 1 << 31
 
 
 def serial_distance(after: int, before: int) -> int:
     """Return the distance from ``before`` to ``after``, two serial numbers of 32 bits (RFC 1982).
 
-    The distance is negative if ``after`` comes first.
+    The distance is negative if ``after`` comes before ``before``.
     """
     distance = (after - before) & SERIAL_MASK
     return distance if distance < _HALF else distance - (1 << 32)

@@ -51,7 +51,7 @@ no state."""
 
 
 def read_transfer(data: bytes, start: int, end: int) -> TransferFrame:
-    """Read the transfer whose descriptor is at ``start``.
+    """Read the transfer, a frame with a message, whose descriptor is at ``start``.
 
     Raises:
         ViolationError: the transfer is malformed.
@@ -131,7 +131,7 @@ def _usual_transfer(data: bytes, position: int, end: int) -> TransferFrame | Non
 
 
 def read_disposition(data: bytes, start: int, end: int) -> DispositionFrame:
-    """Read the disposition whose descriptor is at ``start``.
+    """Read the disposition, a frame with an outcome, whose descriptor is at ``start``.
 
     Raises:
         ViolationError: the disposition is malformed.

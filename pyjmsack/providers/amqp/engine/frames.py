@@ -25,7 +25,7 @@ _LAYERS = {b"\x02": "TLS (amqps)", b"\x03": "SASL"}
 
 
 def frame(channel: int, body: bytes) -> bytes:
-    """Return a frame with this body. The body begins with a performative."""
+    """Return a frame with this body. The body begins with a performative, the command of the frame."""
     return _HEAD.pack(_HEAD_SIZE + len(body), 2, _AMQP_FRAME, channel) + body
 
 

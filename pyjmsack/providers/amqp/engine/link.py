@@ -55,7 +55,7 @@ class Link:
         """The Attach frame that this client sends."""
         self.handle = local.handle
         self.owner = owner
-        """An object of the caller, which the engine only keeps."""
+        """An object that the caller gave. The engine only keeps this object."""
         self.remote: Attach | None = None
         """The peer's Attach frame. ``None`` until the frame has arrived."""
         self.remote_handle: int | None = None
@@ -303,7 +303,7 @@ class ReceiverLink(Link):
         self.unsettled.clear()
 
     def attached(self, remote: Attach) -> None:
-        """Handle the peer's Attach frame, which contains the number at which the peer begins to count (2.6.7)."""
+        """Handle the peer's Attach frame, which contains the number from which the peer counts its messages (2.6.7)."""
         super().attached(remote)
         self._delivery_count = remote.initial_delivery_count or 0
 

@@ -154,7 +154,7 @@ def _must(kind: _Kind) -> Any:
 
 
 class Composite:
-    """A composite type of AMQP: a described list whose fields have names."""
+    """A composite type of AMQP, which is a list with a descriptor. The fields of the list have names."""
 
     __slots__ = ()
     code: ClassVar[int]
@@ -237,7 +237,7 @@ class Target(Composite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coordinator(Composite):
-    """The target of a link that controls transactions (4.5.1)."""
+    """The target of a link on which a client begins and ends transactions (4.5.1)."""
 
     code, name = 0x30, "amqp:coordinator:list"
     capabilities: tuple[str, ...] = _field(SYMBOLS, ())

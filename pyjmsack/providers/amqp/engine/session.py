@@ -48,7 +48,7 @@ class Session:
         self.connection = connection
         self.channel = channel
         self.owner = owner
-        """An object of the caller, which the engine only keeps."""
+        """An object that the caller gave. The engine only keeps this object."""
         self.remote: Begin | None = None
         """The peer's Begin frame. ``None`` until the frame has arrived."""
         self.remote_channel: int | None = None
@@ -75,7 +75,7 @@ class Session:
     # -- verbs --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Send a Begin frame."""
+        """Send a Begin frame, which opens the session."""
         begin = Begin(next_outgoing_id=self._first_id, incoming_window=self._window, outgoing_window=LARGEST_WINDOW)
         self.connection.send(self.channel, begin)
 
@@ -214,14 +214,14 @@ class Session:
         self.connection.send(self.channel, flow)
 
     def send_detach(self, link: Link, detach: Detach) -> None:
-        """Send a Detach frame."""
+        """Send a Detach frame, which suspends or closes a link."""
         self.connection.send(self.channel, detach)
         self._forget_if_over(link)
 
     # -- frames of the peer -------------------------------------------------------------------------------------
 
     def begun(self, begin: Begin, remote_channel: int, max_frame_size: int) -> None:
-        """Handle the peer's Begin frame."""
+        """Handle the peer's Begin frame, which opens the session."""
         self.remote, self.remote_channel, self.max_frame_size = begin, remote_channel, max_frame_size
         self._next_incoming_id = begin.next_outgoing_id
         self._outgoing_room = begin.incoming_window
