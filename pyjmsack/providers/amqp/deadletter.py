@@ -111,8 +111,8 @@ class DeadLetters:
         return True
 
     def _attach(self) -> AmqpSender:
-        """Return a sender for the copies, which takes copies before its link is open. If the broker refuses the link,
-        the copies fail."""
+        """Return a sender for the copies. The sender accepts copies even before its link is open. If the broker refuses
+        the link, the copies fail."""
         session = self._session
         name = f"pyjmsack:dead-letters:{next(self._numbers)}"
         info = ProducerInfo(_LINK, 0, self._queue)

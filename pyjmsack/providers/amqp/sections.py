@@ -287,7 +287,7 @@ def body_begins(data: bytes) -> int | None:
             return position
         try:
             position = _section_end(data, position + 3, end, code)
-        except MessageFormatException:  # a section ends after these bytes
+        except MessageFormatException:  # the first bytes end within a section
             return None
     return None
 

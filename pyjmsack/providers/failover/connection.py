@@ -29,8 +29,8 @@ __all__ = ["Connection"]
 log = logging.getLogger("pyjmsack.failover")
 
 _SETTLED = 1.0
-"""A connection that was in use for this number of seconds is not new any more. A request or link that makes a broker
-end connections ends a connection sooner than this."""
+"""A connection that was in use for this number of seconds is not new any more. If a request or link makes a broker end
+connections, each connection ends before it has become old."""
 _MOST_SHORT_LIVED = 2
 """The next search begins after a pause if more than this number of connections in a row were lost while they were
 new."""
@@ -134,7 +134,7 @@ class Connection:
     def _use(self, member: Member) -> None:
         """Use a broker that is ready: inform the core, and then repeat the requests and sends that have no answer
         (S103)."""
-        assert member.metadata is not None  # it is ready
+        assert member.metadata is not None  # a member that is ready has metadata
         requests, provider = self._requests, member.provider
         requests.member, self._search = member, None
         self.generation = provider.generation
@@ -242,7 +242,7 @@ class Connection:
         self._requests.fail(error)
 
     def close(self, done: Completion[None]) -> None:
-        """Close the connection. If a broker is in use, say goodbye to the broker first."""
+        """Close the connection. If a broker is in use, tell the broker first that the connection ends."""
         member, self._requests.member = self._requests.member, None
         self.generation = 0
         closed = IllegalStateException("the connection is closed")
@@ -259,7 +259,7 @@ class Connection:
             member.provider.flush()
 
     def abort(self, error: BaseException) -> None:
-        """Fail all pending requests and sends, and drop the connection without saying goodbye to the broker."""
+        """Fail all pending requests and sends, and drop the connection without telling the broker."""
         members = (self._requests.member, self._closing, *self._leaving)
         self._requests.member = self._closing = None
         self._leaving.clear()

@@ -132,8 +132,8 @@ class Member:
         self.provider.abort(error)
 
     def leave(self, left: Callable[[], None]) -> None:
-        """Close the connection and say goodbye, so that the last acknowledgements arrive. Call ``left`` when the broker
-        has answered, or after five seconds."""
+        """Tell the broker that the connection ends, and close the connection. The last acknowledgements arrive before
+        the close. Call ``left`` when the broker has answered, or after five seconds."""
         self._dead = True
         error = ConnectionLostException("the connection moved to another broker")
 

@@ -83,7 +83,7 @@ class Request:
         self.losses = 0
         """The number of connections that were lost while the broker had not answered this request."""
         self.reasons = 0
-        """The number of these connections for which the broker gave a reason."""
+        """The number of connections that the broker ended for a stated reason while this request had no answer."""
 
     def lost(self, error: BaseException) -> None:
         """Count a connection that was lost before the broker answered."""

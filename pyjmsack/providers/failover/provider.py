@@ -75,11 +75,11 @@ class FailoverProvider:
         self._connection.connect(info, listener, done)
 
     def close(self, done: Completion[None]) -> None:
-        """Close the connection. If a broker is in use, say goodbye to the broker first."""
+        """Close the connection. If a broker is in use, tell the broker first that the connection ends."""
         self._connection.close(done)
 
     def abort(self, error: BaseException) -> None:
-        """Fail all pending requests and sends, and drop the connection without saying goodbye to the broker."""
+        """Fail all pending requests and sends, and drop the connection without telling the broker."""
         self._connection.abort(error)
 
     def flush(self) -> None:

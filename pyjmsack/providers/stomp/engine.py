@@ -368,7 +368,8 @@ class StompEngine:
 
     def _on_error(self, head: bytes, body: bytes) -> None:
         receipt = raw_header(head, b"\nreceipt-id:")
-        unnamed = receipt not in self._receipts and self.errors_end  # if errors_end is false, brokers name it
+        # if errors_end is false, an ERROR always names the refused request
+        unnamed = receipt not in self._receipts and self.errors_end
         if unnamed and self._unnamed and not self._shares_receipts():
             receipt = next(iter(self._unnamed))
         answered = self._receipts.pop(receipt, None) if receipt is not None else None

@@ -227,7 +227,7 @@ class FrameParser:
                 start += max(0, min(declared, limits.body))
                 if start >= size and not self._disproved:
                     return self._keep(data, position, body=body - position, wanted=start + 1 - position)
-                if declared < 0 or self._disproved or data[start]:  # wrong, so the body ends at the first NUL
+                if declared < 0 or self._disproved or data[start]:  # wrong length: the body ends at the first NUL
                     reason, start, self._disproved = _length_fault(command, length), body, False
             body_end = data.find(b"\0", start)
             if (size if body_end < 0 else body_end) - body > limits.body:
@@ -381,8 +381,9 @@ def _length(text: bytes) -> int:
 
 
 def _length_fault(command: bytes, length: bytes) -> str:
-    """Return the error text for a wrong content-length. ActiveMQ Classic copies a producer's property
-    ``content-length`` into the frame of a text. The body of such a frame ends at the first NUL."""
+    """Return the error text for a wrong content-length of a MESSAGE. For another frame, raise an error that ends the
+    connection. ActiveMQ Classic copies a producer's property ``content-length`` into the frame of a text. The body of
+    such a frame ends at the first NUL."""
     fault = f"a content-length {length[:40]!r} that is not the length of its body"
     if command != _MESSAGE:
         raise _malformed(fault)
@@ -420,7 +421,7 @@ def _malformed(text: str) -> ConnectionLostException:
 
 
 def raw_header(head: bytes, key: bytes) -> bytes | None:
-    r"""Return the value of the first header line that begins with ``key`` (``b"\nname:"``), with its escapes of STOMP."""
+    r"""Return the value of the first header line that begins with ``key`` (``b"\nname:"``). Its escapes are kept."""
     start = head.find(key)
     if start < 0:
         return None

@@ -374,7 +374,8 @@ class StompProvider(Lifecycle[StompEngine]):
             receiver.stop(done)
 
     def pull(self, consumer_id: int) -> None:
-        """Ask for one message (S50), although STOMP has no request for this: make room in the window if it is full."""
+        """Ask for one message (S50), although STOMP has no request for this: make room in the window if the window is
+        full."""
         receiver = self._receivers.get(consumer_id)
         if receiver is not None:
             receiver.pull()

@@ -48,7 +48,7 @@ class Work:
         self.written = 0
         """The number of messages in ``acked`` whose ACKs were sent to the broker as a part of the transaction."""
         self.commits = 0
-        """The number of COMMIT frames that the connection had sent before the first of these ACKs."""
+        """The number of COMMIT frames that the connection had sent before this transaction sent its first ACK."""
 
 
 class StompSession:

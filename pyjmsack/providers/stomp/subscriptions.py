@@ -51,9 +51,10 @@ class StompSubscription:
         self.held = 0
         """The number of messages of this subscription for which the broker waits for an ACK (acknowledgement)."""
         self.returned = 0
-        """The number of these messages that go back to the broker when the subscription ends."""
+        """The number of unacknowledged messages of this subscription that go back to the broker when the subscription
+        ends."""
         self.used = 0
-        """The part of the window that these messages use, in messages or bytes."""
+        """The part of the window that the unacknowledged messages of this subscription use, in messages or bytes."""
         self.open = True
         self.retired = False
         """True if the subscription gets no more messages, and ends when the caller holds none of its messages."""
