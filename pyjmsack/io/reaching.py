@@ -132,7 +132,7 @@ def _place(family: int, local: Sequence[Address]) -> tuple[Any, ...]:
         if address[0] == family:
             return address[4]
     name = socket.AddressFamily(family).name
-    raise OSError(f"transport.localAddress has no address of the family {name}, which the broker's address has")
+    raise OSError(f"transport.localAddress has no address of the family {name}, to which the broker's address belongs")
 
 
 def _give_up(attempt: asyncio.Task[socket.socket]) -> None:

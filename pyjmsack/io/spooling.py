@@ -107,7 +107,7 @@ class Spool:
         """
         data = self._file.read(self._begin + position, size)
         if len(data) < size:
-            raise OSError(f"the file of the message lacks {size - len(data):,} bytes at its end")
+            raise OSError(f"the file of a large message is damaged: {size - len(data):,} bytes are missing at its end")
         return data
 
     def tell(self, size: int) -> None:

@@ -58,7 +58,7 @@ class Mechanism:
         if self._challenged == self.challenges:
             number = ("no challenge", "one challenge", "two challenges")[self.challenges]
             raise JMSSecurityException(
-                f"unexpected SASL challenge from the broker, because the mechanism {self.name} has {number}"
+                f"the broker sent an unexpected SASL challenge: a login with {self.name} has {number}"
             )
         self._challenged += 1
         return self._answer(challenge)

@@ -91,7 +91,7 @@ class SaslClient:
         header = bytes(self._buffer[:8])
         if header != _HEADER:
             raise ConnectionLostException(
-                f"the peer is not an AMQP 1.0 broker with SASL: it answered {header!r}, expected {_HEADER!r}"
+                f"the peer is not an AMQP 1.0 broker with SASL: the peer answered {header!r}, expected {_HEADER!r}"
             )
         del self._buffer[:8]
         self._header_seen = True

@@ -174,9 +174,7 @@ class Sections:
             if code is None:
                 code, start = _long_descriptor(data, position, end)
             if (code <= last and not (code == last and code in _REPEATABLE)) or DATA <= last < code < FOOTER:
-                error = malformed(
-                    f"{NAMES[code]} section: out of order; the order of AMQP 1.0 3.2 is expected", position
-                )
+                error = malformed(f"{NAMES[code]} section: out of order; expected the order of AMQP 1.0 3.2", position)
                 # a header begins another message, even if the first message has no body
                 raise NotOneMessageError(str(error)) if last >= DATA or code == HEADER else error
             position = _section_end(data, start, end, code)

@@ -335,8 +335,8 @@ class Requests:
             )
         elif not send.repeatable:
             consumed = BodyConsumedException(
-                "the connection was lost before the outcome was known, so the message may have been stored; it is not"
-                f" sent again, because its body comes from an iterator, which was read already (S168): {error}"
+                "the connection was lost before the outcome was known, so the message may have been stored; the message"
+                f" is not sent again, because its body comes from an iterator, which was read already (S168): {error}"
             )
             consumed.__cause__ = error
             send.origin.done(consumed)

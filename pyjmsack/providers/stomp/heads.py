@@ -76,11 +76,11 @@ def check_connect_line(name: str, value: str) -> None:
     """
     kind = InvalidClientIDException if name == "client-id" else JMSSecurityException
     if any(character in value for character in "\r\n\0"):
-        raise kind(f"the {name} of this connection has a line break or NUL, which STOMP cannot carry")
+        raise kind(f"the {name} of this connection contains a line break or NUL, which STOMP cannot carry")
     try:
         size = len(value.encode()) + len(name) + 1
     except UnicodeEncodeError:
-        raise kind(f"the {name} of this connection is not Unicode: it has half a character") from None
+        raise kind(f"the {name} of this connection is not Unicode: it contains half a character") from None
     if size > CONNECT_LINE:
         raise kind(
             f"the {name} of this connection is too long: {size:,} bytes as a header line of CONNECT;"

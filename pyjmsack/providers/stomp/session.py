@@ -255,7 +255,8 @@ class StompSession:
 
 def _in_doubt(cause: BaseException) -> ConnectionLostException:
     error = ConnectionLostException(
-        f"the connection was lost before the broker confirmed the commit, so its outcome is unknown; {cause}"
+        "the connection was lost before the broker confirmed the commit, so nobody knows whether the commit took"
+        f" effect: {cause}"
     )
     error.__cause__ = cause
     return error

@@ -44,7 +44,7 @@ def test_one_write_at_a_time_and_each_is_told() -> None:
     thread.run()
     assert (one.written, other.written, told) == (5, 1, [4, 0, 0])
     assert (one.read(1, 3), other.read(0, 1)) == (b"234", b"6")
-    with pytest.raises(OSError, match="lacks 2 bytes at its end"):
+    with pytest.raises(OSError, match="2 bytes are missing at its end"):
         other.read(0, 3)
 
 

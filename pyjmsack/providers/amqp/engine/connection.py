@@ -272,7 +272,7 @@ class Connection:
     ) -> list[Event]:
         kind = type(performative)
         if after != end:
-            raise ViolationError(FRAMING_ERROR, f"{end - after} bytes follow {performative.name}, expected none")
+            raise ViolationError(FRAMING_ERROR, f"{end - after} bytes follow {performative.name}; expected none")
         if isinstance(performative, Open):
             return self._on_open(performative)
         if isinstance(performative, Close):
@@ -284,7 +284,9 @@ class Connection:
         if session is None:
             if kind is Flow:  # Artemis may answer a drain after the session has ended, and the other sessions go on
                 return []
-            raise ViolationError("amqp:not-allowed", f"{performative.name} on channel {channel}, which has no session")
+            raise ViolationError(
+                "amqp:not-allowed", f"{performative.name} came on channel {channel}, which has no session"
+            )
         if isinstance(performative, End):
             return self._on_end(channel, session, performative)
         handler = HANDLERS.get(kind)
@@ -295,9 +297,9 @@ class Connection:
 
     def _on_open(self, performative: Open) -> list[Event]:
         if self.remote is not None:
-            raise ViolationError("amqp:illegal-state", "a second Open")
+            raise ViolationError("amqp:illegal-state", "a second Open frame came")
         if performative.max_frame_size < LEAST_MAX_FRAME_SIZE:
-            text = f"max-frame-size is {performative.max_frame_size}, expected at least {LEAST_MAX_FRAME_SIZE}"
+            text = f"max-frame-size is {performative.max_frame_size}; expected at least {LEAST_MAX_FRAME_SIZE}"
             raise ViolationError("amqp:invalid-field", text)
         self.remote = performative
         self._idle.peer_announced(performative.idle_time_out)
@@ -305,11 +307,12 @@ class Connection:
 
     def _on_begin(self, channel: int, session: Session | None, begin: Begin) -> list[Event]:
         if session is not None:
-            raise ViolationError("amqp:illegal-state", f"a second Begin on channel {channel}")
+            raise ViolationError("amqp:illegal-state", f"a second Begin frame came on channel {channel}")
         ours = self._sessions.get(-1 if begin.remote_channel is None else begin.remote_channel)
         if ours is None or ours.remote is not None:
             raise ViolationError(
-                "amqp:not-allowed", "a Begin that nobody asked for: a client accepts no session that its peer begins"
+                "amqp:not-allowed",
+                "a Begin frame came that nobody asked for: a client accepts no session that its peer begins",
             )
         ours.begun(begin, channel, self.peer_frame_size)
         self._remote_sessions[channel] = ours

@@ -47,7 +47,8 @@ def span(first: int, last: int, known: dict[int, Any]) -> list[int]:
     count = serial_distance(last, first) + 1
     if count < 1:
         raise ViolationError(
-            "amqp:invalid-field", f"a disposition whose last delivery {last} comes before its first, {first}"
+            "amqp:invalid-field",
+            f"a disposition ends with delivery {last}, which comes before its first delivery {first}",
         )
     if count <= len(known):
         numbers = ((first + index) & SERIAL_MASK for index in range(count))

@@ -65,7 +65,7 @@ def read_transfer(data: bytes, start: int, end: int) -> TransferFrame:
     transfer, after = decode(data, start, end)
     assert isinstance(transfer, Transfer)  # the descriptor names this class
     if transfer.delivery_tag is not None and len(transfer.delivery_tag) > MAX_TAG_SIZE:
-        text = f"a delivery tag of {len(transfer.delivery_tag)} bytes, more than {MAX_TAG_SIZE}"
+        text = f"a delivery tag has {len(transfer.delivery_tag)} bytes; expected at most {MAX_TAG_SIZE}"
         raise ViolationError(DECODE_ERROR, text)
     return transfer.handle, transfer.delivery_id, transfer.settled, transfer.more, transfer.aborted, after
 

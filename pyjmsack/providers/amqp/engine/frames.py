@@ -93,12 +93,14 @@ class FrameReader:
 
     def _malformed(self, length: int, offset: int, kind: int) -> ViolationError:
         if kind != _AMQP_FRAME:
-            return ViolationError(FRAMING_ERROR, f"a frame of type {kind}, expected type 0 (AMQP)")
+            return ViolationError(FRAMING_ERROR, f"a frame has the type {kind}; expected type 0 (AMQP)")
         if length > self._max_frame_size:
             return ViolationError(
-                FRAMING_ERROR, f"a frame of {length} bytes, more than the {self._max_frame_size} of max-frame-size"
+                FRAMING_ERROR, f"a frame has {length} bytes, but max-frame-size is {self._max_frame_size}"
             )
-        return ViolationError(FRAMING_ERROR, f"a frame of {length} bytes whose body begins after {offset} words")
+        return ViolationError(
+            FRAMING_ERROR, f"a frame has {length} bytes, but its body begins after {offset} words of 4 bytes"
+        )
 
     @staticmethod
     def _check_header(data: bytes) -> None:

@@ -357,7 +357,7 @@ class ReceiverLink(Link):
             if advance == -1 and self._assembly is not None:
                 return []  # the sender may count a message after its last transfer, and this Flow came before
             if self._overdraft is not None and not 0 <= advance <= self._credit + self._overdraft:
-                text = f"the sender counts {advance} more messages than it sent, credit was {self._credit}"
+                text = f"the sender counts {advance} more messages than it sent; its credit was {self._credit}"
                 raise ViolationError("amqp:link:transfer-limit-exceeded", text)
             self._delivery_count = flow.delivery_count
             self._credit -= advance
@@ -393,7 +393,7 @@ class ReceiverLink(Link):
         """Count a message whose first transfer arrived, and return its delivery-id."""
         number = self._session.begin_delivery(delivery_id)
         if self._credit <= 0 and self._overdraft is not None and self._credit <= -self._overdraft:
-            text = f"a message on link {self.local.link_name!r}, which has no credit"
+            text = f"a message came on link {self.local.link_name!r}, which has no credit"
             raise ViolationError("amqp:link:transfer-limit-exceeded", text)
         self._credit -= 1
         self._delivery_count = (self._delivery_count + 1) & SERIAL_MASK

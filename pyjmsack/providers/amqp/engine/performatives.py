@@ -454,7 +454,7 @@ def decode(data: bytes, start: int, end: int) -> tuple[Composite, int]:
     try:
         value, after = decode_value(data, start, end)
     except MessageFormatException as error:
-        raise ViolationError(DECODE_ERROR, f"a frame that cannot be decoded: {error}") from error
+        raise ViolationError(DECODE_ERROR, f"a frame cannot be decoded: {error}") from error
     if not isinstance(value, Described):
         raise ViolationError(DECODE_ERROR, f"expected a performative, not a {type(value).__name__}")
     return _compose(value), after
@@ -476,6 +476,6 @@ def _compose(value: Described) -> Composite:
         try:
             found[row.name] = row.kind.read(content)
         except _WrongTypeError as error:
-            text = f"{kind.name}: the field {row.name} is a {error}, expected a {row.kind.name}"
+            text = f"{kind.name}: the field {row.name} is a {error}; expected a {row.kind.name}"
             raise ViolationError(DECODE_ERROR, text) from error
     return kind(**found)

@@ -196,7 +196,9 @@ class Session:
         """Check and return the delivery-id of a new message. Delivery-ids count up without a gap (2.6.12)."""
         expected = self._next_incoming_delivery
         if delivery_id is None or (expected is not None and delivery_id != expected):
-            raise ViolationError("amqp:invalid-field", f"delivery-id {delivery_id}, expected {expected}")
+            raise ViolationError(
+                "amqp:invalid-field", f"a message has the delivery-id {delivery_id}; expected {expected}"
+            )
         self._next_incoming_delivery = (delivery_id + 1) & SERIAL_MASK
         return delivery_id
 
@@ -234,11 +236,15 @@ class Session:
         if link is None:
             raise self._unattached(handle)
         if self._incoming_room <= 0:
-            raise ViolationError("amqp:session:window-violation", f"more transfers than the allowed {self._window}")
+            raise ViolationError(
+                "amqp:session:window-violation", f"more transfer frames came than the allowed {self._window}"
+            )
         self._incoming_room -= 1
         self._next_incoming_id = (self._next_incoming_id + 1) & SERIAL_MASK  # type: ignore[operator]  # set by begun()
         if not isinstance(link, ReceiverLink):
-            raise ViolationError("amqp:not-allowed", f"a transfer on link {link.local.link_name!r}, which only sends")
+            raise ViolationError(
+                "amqp:not-allowed", f"a transfer came on link {link.local.link_name!r}, which only sends"
+            )
         event = link.on_transfer(delivery_id, settled, more, aborted, buffer[payload:end])
         if self._incoming_room <= self._window >> 1 and not self.ended:
             self.send_flow(None)
@@ -279,7 +285,9 @@ class Session:
         waiting = (link for link in self._links.values() if link.remote is None)
         link = next((link for link in waiting if (link.local.link_name, link.local.role) == wanted), None)
         if link is None:
-            raise ViolationError("amqp:not-allowed", f"link {attach.link_name[:200]!r}, which nobody asked for")
+            raise ViolationError(
+                "amqp:not-allowed", f"an Attach frame came for link {attach.link_name[:200]!r}, which nobody asked for"
+            )
         link.attached(attach)
         self._remote_links[attach.handle] = link
         return [(ATTACHED, link)]
@@ -288,7 +296,7 @@ class Session:
         """Handle a Flow frame, which has the state of the windows and perhaps of one link."""
         received = self._first_id if flow.next_incoming_id is None else flow.next_incoming_id
         if serial_distance(received, self._next_outgoing_id) > 0:
-            text = f"next-incoming-id {received}, but next-outgoing-id is {self._next_outgoing_id}"
+            text = f"a Flow has next-incoming-id {received}, but next-outgoing-id is {self._next_outgoing_id}"
             raise ViolationError("amqp:invalid-field", text)
         on_the_way = serial_distance(self._next_outgoing_id, received)
         self._outgoing_room = max(0, flow.incoming_window - on_the_way)
