@@ -177,7 +177,8 @@ class SenderEnd(LinkEnd, Protocol):
         ...
 
     def abandon(self) -> list[Any]:
-        """Return the contexts of all messages without an outcome. The engine will report no outcome for them."""
+        """Return the contexts (the objects that :meth:`send` got) of all messages without an outcome. The engine will
+        report no outcome for them."""
         ...
 
 

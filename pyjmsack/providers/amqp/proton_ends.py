@@ -178,8 +178,8 @@ class ProtonSender(ProtonLink):
     ) -> None:
         super().__init__(engine, link, attach, owner)
         self._unsettled: dict[str, Any] = {}
-        """The contexts of the messages that have no outcome yet. The key is the delivery tag, the name of a sent
-        message."""
+        """The contexts (the objects that :meth:`send` got) of the messages that have no outcome yet. The key is the
+        delivery tag, the name of a sent message."""
         self._tags = tags
 
     @property
@@ -211,7 +211,8 @@ class ProtonSender(ProtonLink):
             self._link.drained()
 
     def abandon(self) -> list[Any]:
-        """Return the contexts of all messages without an outcome, and forget them."""
+        """Return the contexts (the objects that :meth:`send` got) of all messages without an outcome, and forget
+        them."""
         contexts = list(self._unsettled.values())
         self._unsettled.clear()
         return contexts

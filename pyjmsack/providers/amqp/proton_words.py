@@ -159,7 +159,7 @@ def _transactional(values: list[Any]) -> Composite:
 _SIMPLE: dict[int | str, Composite] = {
     name: state for state in (ACCEPTED, Rejected(), RELEASED, Modified()) for name in (state.code, state.name)
 }
-"""The outcomes without their fields. The key is the code of an outcome, or its name."""
+"""The outcomes, each with empty fields. The key is the code of the outcome, or its name."""
 
 _decode_state = lru_cache(maxsize=64)(lambda encoded: decode(encoded, 0, len(encoded))[0])
 

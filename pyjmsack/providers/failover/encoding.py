@@ -34,8 +34,8 @@ class Encoding:
 
 
 class MemberEncoder(partial[Payload]):
-    """An encoder that knows its encoding and its destination. It is as fast as the encoder of the provider of one
-    broker."""
+    """An encoder that knows its encoding and its destination. This encoder is as fast as the encoder of the provider
+    for a single broker."""
 
     encoding: Encoding
     destination: Destination

@@ -217,7 +217,7 @@ class TransferHeads:
     """
 
     SIZE: Final = 32
-    """The number of bytes before the payload, if the message fits in one frame and has no delivery state."""
+    """The number of bytes of a frame before its payload, if the message fits in one frame and has no delivery state."""
 
     _WHOLE = Struct(">I16sI2sI2s").pack
     _UNSETTLED, _SETTLED = b"\x43\x42", b"\x43\x41"  # message-format 0, settled
@@ -228,12 +228,14 @@ class TransferHeads:
         self._start = self._frame + TRANSFER + b"\xc0\x13\x05" + self._handle + b"\x70"
 
     def whole(self, delivery_id: int, settled: bool, size: int) -> bytes:
-        """Return the bytes before a payload of ``size`` bytes that is a whole message."""
+        """Return the part of a transfer frame before its payload. The payload has ``size`` bytes and is a whole
+        message."""
         end = self._SETTLED if settled else self._UNSETTLED
         return self._WHOLE(self.SIZE + size, self._start, delivery_id, b"\xa0\x04", delivery_id, end)
 
     def first(self, delivery_id: int, settled: bool, state: bytes, more: bool, size: int) -> bytes:
-        """Return the bytes before the first or only payload of a message, with an encoded delivery state (3.4, 4.5)."""
+        """Return the part of a transfer frame before its payload, which is the first or only payload of a message.
+        ``state`` is an encoded delivery state (3.4, 4.5)."""
         number = delivery_id.to_bytes(4, "big")
         fields = self._handle + b"\x70" + number + b"\xa0\x04" + number
         fields += (self._SETTLED if settled else self._UNSETTLED) + (b"\x41" if more else b"\x42")
@@ -242,7 +244,7 @@ class TransferHeads:
         return self._head(fields, 8 if state else 6, size)
 
     def following(self, more: bool, size: int) -> bytes:
-        """Return the bytes before a payload that is not the first of its message (2.6.14)."""
+        """Return the part of a transfer frame before its payload, which is a later payload of a message (2.6.14)."""
         return self._head(self._handle + b"\x40\x40\x40\x40" + (b"\x41" if more else b"\x42"), 6, size)
 
     def aborted(self) -> bytes:

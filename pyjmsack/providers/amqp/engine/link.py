@@ -112,10 +112,11 @@ class SenderLink(Link):
         super().__init__(session, local, owner)
         self.credit = 0
         self.unsettled: dict[int, Any] = {}
-        """The contexts of the messages that have no outcome yet. The key is the delivery-id."""
+        """The contexts (the objects that :meth:`send` got) of the messages that have no outcome yet. The key is the
+        delivery-id."""
         self._waiting: dict[object, Any] = {}
-        """The contexts of the messages of which no transfer was sent yet. The key is the object that waits in the
-        session's queue. A message whose outcome is not wanted is not in this table."""
+        """The contexts (the objects that :meth:`send` got) of the messages of which no transfer was sent yet. The key
+        is the object that waits in the session's queue. A message whose outcome is not wanted is not in this table."""
         self._heads = TransferHeads(session.channel, local.handle)
         self._room = 0
         self._queued = 0
@@ -208,7 +209,8 @@ class SenderLink(Link):
         self.sent()
 
     def abandon(self) -> list[Any]:
-        """Return the contexts of all messages without an outcome, and forget them."""
+        """Return the contexts (the objects that :meth:`send` got) of all messages without an outcome, and forget
+        them."""
         contexts = [*self.unsettled.values(), *self._waiting.values()]
         self._session.forget_unsettled(self.unsettled)
         self.unsettled.clear()

@@ -74,7 +74,7 @@ def _wrong(value: Any) -> Any:
 
 
 def _plain(name: str, wire_type: type, write: Callable[[Any], bytes], python_type: Callable[[Any], Any]) -> _Kind:
-    """Return a kind of field whose values all have one AMQP type."""
+    """Return a kind of field whose values all have the same AMQP type."""
     return _Kind(name, write, lambda value: python_type(value) if type(value) is wire_type else _wrong(value))
 
 
