@@ -12,7 +12,7 @@ from pyjmsack.types import Outcome
 __all__ = ["AmqpDialect", "dialect_of"]
 
 _OFFERED = {"delivery-delay": "DELAYED_DELIVERY", "shared-subscription": "SHARED-SUBS"}
-"""Some features. A broker has each of them only if the broker offers the capability that is named here."""
+"""The features that a broker announces by a capability in its Open frame. The value is the name of the capability."""
 
 
 @dataclass(frozen=True)

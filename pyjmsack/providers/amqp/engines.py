@@ -251,9 +251,10 @@ class EngineOptions:
         channel_max: the highest channel number.
         idle_timeout: the connection counts as lost after this number of seconds without bytes from the peer. ``None``
             means never.
-        trace: log every frame at DEBUG, with this number of bytes of its payload (``amqp.traceFrames``). SASL frames
-            are not logged, because they contain secrets. ``None`` logs no frames.
-        trace_bytes: log all bytes at DEBUG except those of the SASL layer (``transport.traceBytes``).
+        trace: the number of bytes of a payload that the log shows (``amqp.traceFrames``). Every frame is logged at
+            DEBUG, except the SASL frames, because they contain secrets. ``None`` means that no frame is logged.
+        trace_bytes: whether all bytes are logged at DEBUG, except the bytes of the SASL layer
+            (``transport.traceBytes``).
     """
 
     max_frame_size: int

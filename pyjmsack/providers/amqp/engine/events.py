@@ -5,22 +5,22 @@ event                                         the peer ...
 ============================================= ===================================================================
 ``(OPENED, open)``                            opened its end of the connection
 ``(BEGUN, session)``                          answered our Begin
-``(ATTACHED, link)``                          answered our Attach; it refused if ``link.remote`` has no node
+``(ATTACHED, link)``                          answered our Attach; an answer without a queue or topic refuses it
 ``(CREDIT, link)``                            sent a Flow; ``link.credit`` and ``link.drain`` have their new values
 ``(DELIVERY, link, id, payload, settled)``    sent a whole message
 ``(OVERSIZE, link, id, start, size, settled)`` sent a message over the limit of the link; its first bytes are kept
-``(BEGINNING, link, id, start)``              sent a part of a message that is too large to be taken whole; the link may
+``(BEGINNING, link, id, start)``              sent a part of a large message; the owner of the link may now call
                                                 :meth:`.ReceiverLink.take_pieces`
 ``(PIECE, link, payload, more, settled, aborted)`` sent more of a message that is taken in pieces
 ``(OUTCOME, link, context, state)``           gave our message its outcome, or settled it without one (``None``)
 ``(DETACHED, link)``                          detached the link, see ``link.remote_error`` and ``link.remote_closed``
 ``(ENDED, session)``                          ended the session and so its links; ``session.remote_error`` says why
 ``(CLOSED, error)``                           closed the connection; ``None`` means that it gave no error
-``(FAILED, error)``                           broke the specification, or sent nothing for too long
+``(FAILED, error)``                           broke the specification, or was silent for too long
 ============================================= ===================================================================
 
-The events are bare tuples because every message causes two of them. An object of a class for each event would cost more
-time than parsing the frame.
+The events are plain tuples, because every message causes two events. To make an object of a class for each event would
+take longer than to parse the frame.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Session:
         """Attach a link on which this client receives messages.
 
         Args:
-            attach: the fields of the Attach frame; this method sets the handle and the role.
+            attach: the fields of the Attach frame. This method sets the fields handle and role.
             owner: an object of the caller, which the engine only keeps.
             max_message_size: the number of bytes of the largest message. Only the first bytes of a larger message are
                 kept. ``None`` means no limit.
