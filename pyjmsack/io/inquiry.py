@@ -23,7 +23,8 @@ protocol."""
 AGAIN = 60.0
 """Seconds for which an address is not asked again, even if many connections of this process wait for it."""
 MOST = 1000
-"""The largest number of addresses that are remembered. While this number is reached, no further address is asked."""
+"""The largest number of addresses that are remembered. If this module remembers so many addresses, no further address
+is asked."""
 _OTHER = {"AMQP": "STOMP", "STOMP": "AMQP"}
 _asked: dict[tuple[str, int], float] = {}
 """The time on the monotonic clock when each address was asked. Loops on several threads use this dictionary without a

@@ -126,7 +126,8 @@ class Restoration:
         (S104).
 
         A link is to blame if two connections in a row were lost while this link was requested alone, and the broker
-        gave a reason. Without a reason the network is blamed, until the number of losses is high.
+        gave a reason. If the broker gave no reason, the link is to blame only after many losses, because a bad network
+        is more likely.
         """
         blame, number = self._resources.blame, self._alone
         again = blame.lost(broker, number, error)

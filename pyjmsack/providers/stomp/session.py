@@ -131,9 +131,9 @@ class StompSession:
             self._engine.ask(b"COMMIT\ntransaction:" + work.transaction, b"\n\0", answered)
 
     def after_commit(self, call: Callable[[], None]) -> None:
-        """Call ``call``, which ends subscriptions or must run before their end. If a commit is under way, call it after
-        the commit. Otherwise the subscriptions would end first, the broker would refuse the ACKs of the commit, and
-        would deliver the messages again although the commit succeeded."""
+        """Run ``call``, a function that ends subscriptions or must run before their end. If a commit is under way, run
+        the function after the commit. Otherwise the subscriptions would end first, the broker would refuse the ACKs of
+        the commit, and would deliver the messages again although the commit succeeded."""
         if self._commit is None:
             call()
         else:
