@@ -88,7 +88,9 @@ def ended(done: Completion[None], deadline: Deadline, what: str) -> Steps[None]:
 
 def together(all_steps: Iterable[Steps[None]], deadline: Deadline) -> Steps[None]:
     """Run several step generators at the same time, until ``deadline``. All of them send their requests before the
-    first one waits. If one generator raises an error, the other generators are closed, and clean up.
+    first one waits. A wait without a limit of its own is not cut at the deadline, because the loop itself ends such a
+    wait at once, and the steps behind it count on its end. If one generator raises an error, the other generators are
+    closed, and clean up.
     """
     under_way = [*all_steps]
     try:
@@ -97,7 +99,7 @@ def together(all_steps: Iterable[Steps[None]], deadline: Deadline) -> Steps[None
             current, waits = waits, []
             for steps, (completion, timeout) in current:
                 left = deadline.remaining()
-                limit = left if timeout is None or (left is not None and left < timeout) else timeout
+                limit = left if timeout is not None and left is not None and left < timeout else timeout
                 in_time = completion.done or (yield completion, limit) or completion.done
                 wait = _advance(steps, in_time)
                 if wait is not None:

@@ -12,7 +12,6 @@ from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -306,22 +305,44 @@ class ThreadDispatcher:
         self._thread: threading.Thread | None = None
         self._starting = threading.RLock()
         self._closed = False
+        self._late: deque[Callable[[], Any]] = deque()
+        """The calls that came after ``close``."""
+        self._late_runs = False
+        """Whether a thread runs the late calls, or is about to start."""
         self._waiters: deque[Completion[None]] = deque()
 
     def submit(self, call: Callable[[], Any]) -> None:
-        """Queue a call. A call after ``close`` gets a short-lived thread, because no callback may be dropped."""
+        """Queue a call. A short-lived thread runs the calls that come after ``close``, because no callback may be
+        dropped.
+        """
         with self._starting:
             if not self._closed:
                 self._calls.append(call)
                 self._wake()
                 return
-        self._run_alone(call)
+            self._late.append(call)
+            if self._late_runs:
+                return
+            self._late_runs = True
+        self._start_late()
 
-    def _run_alone(self, call: Callable[[], Any]) -> None:
+    def _start_late(self) -> None:
         try:
-            threading.Thread(target=self._guarded, args=(call,), name=self._name, daemon=True).start()
+            threading.Thread(target=self._run_late, name=self._name, daemon=True).start()
         except RuntimeError:  # the system refuses new threads
-            self._call_later(_AGAIN, partial(self._run_alone, call))
+            self._call_later(_AGAIN, self._start_late)
+
+    def _run_late(self) -> None:
+        """Run the calls that came after ``close``: one at a time, in order, and after all earlier calls."""
+        if self._thread is not None:
+            self._thread.join()
+        while True:
+            with self._starting:
+                if not self._late:
+                    self._late_runs = False
+                    return
+                call = self._late.popleft()
+            self._guarded(call)
 
     def _wake(self) -> None:
         if self._thread is None:

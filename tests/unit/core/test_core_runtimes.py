@@ -336,6 +336,24 @@ def test_a_late_call_is_not_dropped() -> None:
     assert done.wait(PATIENCE)
 
 
+def test_late_calls_run_in_order_one_at_a_time_s74() -> None:
+    """The listeners of a session that was closed too early got their outcomes in any order."""
+    dispatcher = ThreadDispatcher("pyjmsack-test", never)
+    begun, gate, done = threading.Event(), threading.Event(), threading.Event()
+    seen: list[str] = []
+    dispatcher.submit(lambda: (begun.set(), gate.wait(PATIENCE), seen.append("early")))
+    assert begun.wait(PATIENCE)
+    with dispatcher._starting:
+        dispatcher._closed = True  # as if ``close`` waited for the call at work
+    for number in range(20):
+        dispatcher.submit(lambda number=number: seen.append(str(number)))
+    dispatcher.submit(done.set)
+    gate.set()
+    dispatcher.close()
+    assert done.wait(PATIENCE)
+    assert seen == ["early", *map(str, range(20))]
+
+
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_call_waits_while_the_system_refuses_a_thread(closed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller may be the loop: its error ended the search for a broker, and the connection waited for ever."""

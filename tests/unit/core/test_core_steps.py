@@ -8,7 +8,7 @@ import pytest
 from core_fakes import FakeRuntime
 
 from pyjmsack.core.runtime import run_commands
-from pyjmsack.core.steps import Deadline, answered
+from pyjmsack.core.steps import Deadline, Steps, answered, together
 from pyjmsack.core.transaction import Transaction
 from pyjmsack.errors import JMSException, RequestTimedOutException, SendTimedOutException
 from pyjmsack.spi.completion import Completion
@@ -95,3 +95,21 @@ def test_a_transaction_remembers_its_first_failure() -> None:
     for error in (None, first, second):
         transaction.on_sent(error)
     assert transaction.failure is first
+
+
+def test_steps_together_are_not_cut_short_where_the_loop_alone_answers_s74() -> None:
+    """A connection that closed after its time did not wait until its listeners had the outcome of each send."""
+    told: Completion[None] = Completion()
+    seen: list[bool] = []
+
+    def session() -> Steps[None]:
+        seen.append((yield told, None))
+        seen.append((yield Completion[None](), 60.0))
+
+    steps = together([session()], Deadline(0))
+    assert next(steps) == (told, None)
+    _, limit = steps.send(True)
+    assert limit == 0
+    with pytest.raises(StopIteration):
+        steps.send(False)
+    assert seen == [True, False]
