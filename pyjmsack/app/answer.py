@@ -1,4 +1,4 @@
-"""An answer with properties, a destination or times of its own; and the arguments of a send."""
+"""The answer of a listener with its own properties, destination or times; and the arguments of a send."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ __all__ = ["Answer", "how_to_send"]
 
 @dataclass(frozen=True)
 class Answer:
-    """A listener returns this instead of a body, if the answer has properties, a destination or times of its own.
+    """A listener returns an ``Answer`` instead of a body, to set the properties, the destination or the times of the
+    answer.
 
     Args:
-        body: the body of the answer; or a message.
-        to: where the answer goes: a name of a queue, or a destination. With ``None`` the answer goes to the
-            ``reply_to`` of the message, or to the ``reply_to`` of the listener if the message has none.
+        body: the body of the answer, or a message.
+        to: the destination of the answer: the name of a queue, or a destination object. With ``None`` the answer goes
+            to the ``reply_to`` of the message, or to the ``reply_to`` of the listener if the message has none.
         properties: properties to set in the answer. ``None`` = none.
         delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
     """
@@ -33,7 +34,7 @@ class Answer:
     delivery_delay: float | timedelta | None = None
 
     def how(self) -> dict[str, Any]:
-        """Return the arguments of the send, without those that were left out."""
+        """Return the arguments for the send of the answer. An argument that the listener did not give is left out."""
         return how_to_send(self.delivery_mode, self.priority, self.time_to_live, self.delivery_delay)
 
 
@@ -43,7 +44,7 @@ def how_to_send(
     time_to_live: float | timedelta | None,
     delivery_delay: float | timedelta | None,
 ) -> dict[str, Any]:
-    """Return the arguments of a send, without those that the caller left out.
+    """Return the arguments for a send. An argument that is ``None`` is left out.
 
     Args:
         delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.

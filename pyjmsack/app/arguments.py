@@ -21,7 +21,8 @@ _REQUIRED: Final = object()
 
 @dataclass(frozen=True)
 class Header:
-    """A parameter that gets a property or a header of the message: ``region: Annotated[str, Header("region")]``.
+    """Marks a parameter of a listener that gets a property or a header of the message:
+    ``region: Annotated[str, Header("region")]``.
 
     Args:
         name: the name of a property, or a header by its JMS name such as ``JMSCorrelationID``.
@@ -79,9 +80,13 @@ class Arguments:
         sources = []
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-                raise TypeError(f"listener {name}: the parameter {parameter} cannot be given by its name")
+                raise TypeError(
+                    f"listener {name}: the parameter {parameter} cannot be given by its name; expected no *args,"
+                    " no **kwargs and no parameter before a /"
+                )
             source = _source(hints.get(parameter.name, Any), session)
-            if parameter.default is parameter.empty or source[0] != "body":  # any other parameter keeps its default
+            # a parameter keeps its default if the source of its value would be the body
+            if parameter.default is parameter.empty or source[0] != "body":
                 sources.append((parameter.name, *source))
         bodies = [source[0] for source in sources if source[1] == "body"]
         if len(bodies) > 1:

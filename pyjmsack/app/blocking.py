@@ -39,8 +39,8 @@ def run(steps: Steps[Any]) -> Any:
 
 
 class _Answer:
-    """A call that passes the result or the error of one step to the generator. :func:`run` keeps only the object for
-    the latest step, so that no variable keeps the traceback of an older error.
+    """Gives the result or the error of one step to the generator. :func:`run` keeps only the object for the latest
+    step, because a variable with an older error would keep its traceback in memory.
     """
 
     __slots__ = ("_argument", "_give")
@@ -173,7 +173,7 @@ class App(Service):
         Raises:
             IllegalStateException: the app is running.
         """
-        while not self._signals.empty():  # requests to stop an earlier run
+        while not self._signals.empty():  # forget requests to stop an earlier run
             self._signals.get()
         with self._signalled():
             self._launch()
@@ -209,7 +209,7 @@ class App(Service):
 
     @contextmanager
     def _signalled(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():  # only the main thread can have handlers
+        if threading.current_thread() is not threading.main_thread():  # only the main thread can set signal handlers
             yield
             return
         signals: list[int] = []
@@ -218,7 +218,7 @@ class App(Service):
             if signals and number == signal.SIGINT:
                 os._exit(128 + number)
             signals.append(number)
-            self._signals.put(number)  # a SimpleQueue may be used in a handler, an Event may not
+            self._signals.put(number)  # a signal handler may use a SimpleQueue, but no Event
 
         previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
         try:

@@ -51,11 +51,11 @@ class Checks:
             if function() is not False:
                 self._failing.discard(name)
                 return {"status": "UP"}
-            error: Exception | str = "it returned False"
+            error: Exception | str = "the function returned False"
         except Exception as raised:
             error = raised
-        if name not in self._failing:  # one line when the check begins to fail, and not one with each probe
+        if name not in self._failing:  # log when the check begins to fail, and not again with each call
             self._failing.add(name)
             log.warning("check %r failed: %s", name, error, exc_info=error if isinstance(error, Exception) else None)
-        # the text of an error may have secrets, and many programs may read the health
+        # only the class of the error is shown, because its text may have secrets and many programs may read the health
         return {"status": "DOWN", "error": "False" if isinstance(error, str) else type(error).__name__}

@@ -1,4 +1,4 @@
-"""The workers of one listener. More of them run while messages wait, and a stop lets each one finish its message."""
+"""The workers of one listener. More workers run while messages wait, and a stop lets each worker finish its message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ __all__ = ["Container"]
 
 log = logging.getLogger("pyjmsack.app")
 IDLE: Final = 5.0
-"""Seconds without a message after which a worker ends, if more workers run than the smallest number."""
+"""Seconds without a message after which a worker ends, if more workers run than the smallest number of
+``concurrency``.
+"""
 SLOW: Final = 1.0
 """If all workers are busy and none has begun a message for this number of seconds, one more worker starts."""
 
@@ -103,8 +105,8 @@ class Container:
                 self._not_before = time.monotonic() + self._backoff.after_failure()
 
     def _fill(self, connection: Any) -> float | None:
-        """Start the workers that are missing. Return how many seconds later the container has to look again, or
-        ``None`` if it does not have to look again at a set time.
+        """Start the workers that are missing. Return the seconds until the container must check again whether a worker
+        is missing, or ``None`` if no such time is known.
         """
         listener, workers = self.listener, self._workers
         left = self._not_before - time.monotonic()

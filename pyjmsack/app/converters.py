@@ -48,7 +48,7 @@ class JsonConverter:
     ``str``, ``bytes`` and messages are sent as they are. Dataclasses, pydantic models (where pydantic is installed; by
     their aliases), mappings, lists, numbers and ``None`` become JSON. JSON is read from text messages and, in UTF-8,
     from bytes messages. If the property names ``java.lang.String``, the text of a message is read as JSON, because
-    Jackson writes a ``String`` in quotes. Other names that begin with ``java.`` say nothing here.
+    Jackson writes a ``String`` in quotes. Other names that begin with ``java.`` have no effect.
 
     >>> JsonConverter("_type", {"com.example.Order": Order})  # doctest: +SKIP
 
@@ -56,8 +56,8 @@ class JsonConverter:
         type_property: the name of the property, Spring's ``setTypeIdPropertyName``; ``None`` = no property.
         types: the class for each value of the property. A message can name only these classes.
         camel_case: whether the fields of dataclasses and pydantic models have names in camelCase in JSON, as Jackson
-            writes those of Java: the field ``order_id`` is ``orderId``, and ``class_`` is ``class``. A field with an
-            alias of pydantic has the alias. Keys of mappings stay as they are.
+            writes the fields of Java objects: the field ``order_id`` is ``orderId``, and ``class_`` is ``class``. A
+            field with an alias of pydantic has the alias. Keys of mappings stay as they are.
 
     Raises:
         ValueError: ``types`` is given without ``type_property``, or two fields of one of the types have the same name
@@ -97,7 +97,7 @@ class JsonConverter:
             return BytesMessage(bytes(body))
         try:
             text = json.dumps(plain(body, self.camel_case), ensure_ascii=False, allow_nan=False)
-        except ValueError as error:  # NaN and the infinities
+        except ValueError as error:  # JSON has no NaN and no infinities
             raise MessageFormatException(f"a {type(body).__name__} cannot be written as JSON: {error}") from error
         message = TextMessage(text)
         if self.type_property is not None and (name := self._name_of(body)) is not None:
@@ -124,7 +124,7 @@ class JsonConverter:
                 ``list``, and any other body stays as it is.
 
         Raises:
-            MessageFormatException: the body is no JSON or does not fit ``wanted``, or the property names an unknown
+            MessageFormatException: the body is not JSON or does not fit ``wanted``, or the property names an unknown
                 type.
         """
         if self._is_text_of_java(message, wanted):
@@ -154,12 +154,14 @@ class JsonConverter:
         if isinstance(message, TextMessage) and (message.text or "").lstrip()[:1] in ("{", "["):
             try:
                 return self._json(message)
-            except MessageFormatException:  # a text that only looks like JSON
+            except MessageFormatException:  # the text only looks like JSON
                 return message.text
         return message.body
 
     def _is_text_of_java(self, message: Message, wanted: Any) -> bool:
-        """Whether a text is wanted, and Jackson wrote a ``String``, which is a text of JSON in quotes."""
+        """Return whether a ``str`` is wanted, and the property names ``java.lang.String``. Jackson wrote the text of
+        such a message as JSON, in quotes.
+        """
         if not isinstance(message, TextMessage) or wanted not in (str, Any, object):
             return False
         of_type = self.type_property is not None and message.properties.get(self.type_property)
@@ -170,7 +172,8 @@ class JsonConverter:
             return None
         name = message.properties.get(self.type_property)
         if name is None or (isinstance(name, str) and name not in self.types and name.startswith("java.")):
-            return None  # Jackson names the classes of Java itself too, such as java.util.HashMap: JSON says enough
+            # Jackson also names classes of Java itself, such as java.util.HashMap; their JSON is read without a type
+            return None
         if not isinstance(name, str) or name not in self.types:
             known = ", ".join(self.types) or "none"
             raise MessageFormatException(f"the type {name!r} of a message is unknown; expected one of: {known}")
@@ -189,4 +192,4 @@ class JsonConverter:
         try:
             return json.loads(text, parse_float=Written if wants_decimals(kind) else None)
         except (ValueError, RecursionError) as error:
-            raise MessageFormatException(f"{message!r} has no JSON: {error}") from error
+            raise MessageFormatException(f"the body of {message!r} cannot be read as JSON: {error}") from error

@@ -1,4 +1,4 @@
-"""Describes a listener: its settings, and the facts of ``pyjmsack explain``."""
+"""Describes a listener: its settings, and the facts that ``pyjmsack explain`` shows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ __all__ = ["described"]
 
 _OURS = {
     AckMode.SESSION_TRANSACTED: (
-        Fact("who acknowledges", "the app: it commits after the listener returned, with all that was sent", "S75, S78"),
+        Fact("who acknowledges", "the app commits the message and all sends, after the listener returned", "S75, S78"),
         Fact("a listener raises", "the transaction is rolled back: the message comes again, counted", "S80"),
     ),
     AckMode.INDIVIDUAL_ACKNOWLEDGE: (
-        Fact("who acknowledges", "the app: after the listener returned, unless it chose an outcome itself", "S34, S35"),
-        Fact("a listener raises", "the message comes again, counted; what the listener sent stays sent", "S21"),
+        Fact(
+            "who acknowledges", "the app, after the listener returned, unless the listener chose an outcome", "S34, S35"
+        ),
+        Fact("a listener raises", "the message comes again, counted; messages that the listener sent stay sent", "S21"),
     ),
     AckMode.NO_ACKNOWLEDGE: (),
 }
-"""What an app does differently from a session without an app, by acknowledge mode."""
+"""For each acknowledge mode, the facts that are different in an app than in a session without an app."""
 
 
 def described(listener: Listener, url: str, options: Mapping[str, object]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class Joined:
     here: object
     """The id of the thread that may use the session; ``None`` in asyncio."""
     over: bool = False
-    """Whether sends join no transaction, because there is none, or because the listener returned or raised."""
+    """Whether sends join no transaction, because the listener has none, or has returned or raised."""
     listener: object = None
     """The listener itself."""
     done: bool = False

@@ -1,4 +1,4 @@
-"""Keeps one connection of an app: makes it, and makes a new one, after a pause, when the connection is lost."""
+"""Keeps one connection of an app. When the connection is lost, a new connection is made after a pause."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Link:
 
     @property
     def state(self) -> str:
-        """The state of the connection, as ``connection.state`` has it. Without a connection it is ``connecting``, or
-        ``closed`` after a stop.
+        """The state of the connection, with the names of ``connection.state``. Without a connection it is
+        ``connecting``, or ``closed`` after a stop.
         """
         connection = self.connection
         if connection is not None:
@@ -67,7 +67,7 @@ class Link:
         while not self.stopping:
             try:
                 yield from self._once()
-            except Exception as error:  # the service goes on after any error
+            except Exception as error:  # the app goes on after any error
                 self._failed(error)
             if not self.stopping:
                 yield from self.pause()
@@ -83,7 +83,7 @@ class Link:
         end = time.monotonic() + self._backoff.after_failure()
         while not self.stopping and (left := end - time.monotonic()) > 0:
             self.wake.clear()
-            if self.stopping:  # a stop came just before wake was cleared, so nothing would end the wait
+            if self.stopping:  # if stop() came just before wake was cleared, no call would end the wait
                 return
             yield partial(self.wake.wait, left)
 

@@ -57,10 +57,11 @@ def destination_of(destination: str | Destination, topic: bool = False) -> Desti
 
     Args:
         destination: a name or a destination.
-        topic: whether a plain name is that of a topic.
+        topic: whether a plain name is the name of a topic.
 
     Raises:
-        InvalidDestinationException: the name is empty, or names a destination of the other kind.
+        InvalidDestinationException: the name is empty, or has the prefix of a queue where a topic is expected, or the
+            prefix of a topic where a queue is expected.
     """
     if isinstance(destination, Destination):
         return destination
@@ -93,7 +94,8 @@ class Starter(Protocol):
 
 
 class Listener:
-    """One listener of an app. ``start`` and ``stop`` work while the app runs. ``call`` tries it without a broker.
+    """One listener of an app. ``start`` and ``stop`` work while the app runs. ``call`` tries the function without a
+    broker.
 
     Args:
         name: the name, unique in the app.
@@ -106,7 +108,7 @@ class Listener:
 
     Raises:
         ValueError: settings contradict each other.
-        TypeError: the function cannot be a listener here.
+        TypeError: the function cannot be a listener of this app.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """The names of fields in JSON as Jackson writes them: ``order_id`` is ``orderId``. Keys of mappings stay as they are.
 
 ``typed.py`` writes and reads a dataclass, with the table of :func:`keys`. A pydantic model writes and reads its own
-JSON. So this module renames the keys of this JSON after the model wrote it (:func:`as_camel`), and before the model
-reads it (:func:`as_fields`).
+JSON. Therefore this module renames the keys after the model wrote the JSON (:func:`as_camel`), and before the model
+reads the JSON (:func:`as_fields`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _model_fields(kind: Any) -> Mapping[str, Any]:
         NameError: the annotation of a field names a class that does not exist.
     """
     if not getattr(kind, "__pydantic_complete__", True):
-        kind.model_rebuild()  # an annotation names a class that was defined later
+        kind.model_rebuild()  # needed if an annotation names a class that was defined later
     return getattr(kind, "model_fields", {})
 
 
@@ -86,7 +86,7 @@ def _fields_of_model(kind: Any) -> dict[str, tuple[str, str]]:
 
 
 def _is_root_model(kind: Any) -> bool:
-    """Return whether this is a pydantic model without names of its own, ``RootModel[…]``."""
+    """Return whether this is a pydantic model without field names, which is a ``RootModel[…]``."""
     return bool(getattr(kind, "__pydantic_root_model__", False))
 
 
@@ -96,7 +96,7 @@ def as_camel(value: Any, dumped: Any, depth: int = 0) -> Any:
     Args:
         value: a value that pydantic wrote as JSON.
         dumped: the JSON that pydantic wrote for the value.
-        depth: the number of values around it.
+        depth: the number of values around the value.
 
     Raises:
         MessageFormatException: two names are the same in camelCase, or more than 64 levels of values are nested.
@@ -124,7 +124,7 @@ def _renamed(value: Any, dumped: dict[str, Any], fields: Mapping[str, tuple[str,
     by_key = {old: (name, new) for name, (old, new) in fields.items()}
     made: dict[str, Any] = {}
     for key, inner in dumped.items():
-        name, new = by_key.get(key, (key, key))  # a name that is no field is an extra value of the model
+        name, new = by_key.get(key, (key, key))  # a key without a field is an extra value of the model
         if new in made:
             raise MessageFormatException(f"{type(value).__name__}: two of the values would be {new!r} in camelCase")
         made[new] = as_camel(getattr(value, name, None), inner, depth + 1)
@@ -144,7 +144,7 @@ def as_fields(kind: Any, value: Any, choose: Choose, depth: int = 0) -> Any:
         value: a value of JSON.
         choose: makes a value for which a union has several types. The names of the fields depend on the type that
             ``choose`` takes.
-        depth: the number of values around it.
+        depth: the number of values around ``value``.
 
     Raises:
         MessageFormatException: two names are the same in camelCase, more than 64 levels of values are nested, or
@@ -217,7 +217,7 @@ def _by_field(fields: Mapping[str, tuple[str, Any]], value: Mapping[str, Any], c
     hidden = {name for name, _ in fields.values()} - fields.keys()
     made = {}
     for key, inner in value.items():
-        if key not in hidden:  # a hidden key is the name of a field in Python, which is not its name in JSON
+        if key not in hidden:  # a hidden key is a field's name in Python, and the field has another name in JSON
             name, kind = fields.get(key, (key, Any))
             made[name] = as_fields(kind, inner, choose, depth + 1)
     return made

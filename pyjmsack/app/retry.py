@@ -1,6 +1,6 @@
 """``Retry``: how often a message is delivered again after its listener raised, and what happens after the last time.
 
-``app/worker.py`` obeys these rules, or the redelivery policy of the URL (``core/redelivery.py``) does.
+``app/worker.py`` and the redelivery policy of the connection (``core/redelivery.py``) apply these rules.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Running:
         """Protects the two tables. Code that holds the lock must not wait."""
 
     def launch(self, listeners: Iterable[Listener]) -> list[Link]:
-        """Forget an earlier run of the app, start these listeners, and return the link of each."""
+        """Forget an earlier run of the app, start these listeners, and return the :class:`Link` of each listener."""
         with self._lock:
             self._containers, self._tasks, self._open = {}, {}, True
             return [self._spawn(listener) for listener in listeners]
@@ -96,13 +96,15 @@ class Running:
         return not container.left_behind
 
     def tell(self, listener: Listener) -> None:
-        """Ask one listener to stop, and wait for nothing."""
+        """Ask one listener to stop, and do not wait for its end."""
         with self._lock:
             if listener.name in self._tasks:
                 self._containers[listener.name].link.stop()
 
     def close(self) -> list[tuple[Container, Task]]:
-        """Let no listener start any more, and ask all to stop. Return those that have not ended yet."""
+        """Let no listener start any more, and ask all listeners to stop. Return the containers and tasks that have not
+        ended yet.
+        """
         with self._lock:
             self._open = False
             found = [(self._containers[name], task) for name, task in self._tasks.items()]

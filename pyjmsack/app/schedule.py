@@ -108,11 +108,11 @@ class Schedule:
             yield partial(over.wait, max(0.0, due - time.monotonic()))
             if over.is_set():
                 return
-            if due > time.monotonic():  # a wait may end a little early
+            if due > time.monotonic():  # a wait may end a little before its time
                 continue
             yield from self._once()
             late = time.monotonic() - due
-            due += self.seconds * max(1, math.ceil(late / self.seconds))  # times that passed meanwhile are left out
+            due += self.seconds * max(1, math.ceil(late / self.seconds))  # runs that were due meanwhile are left out
 
     def _once(self) -> Steps[None]:
         try:
@@ -151,7 +151,7 @@ class Schedules:
         ]
 
     def close(self) -> None:
-        """Let no function run any more. A run at work goes on."""
+        """Start no further run. A run at work goes on."""
         if self._over is not None:
             self._over.set()
 

@@ -32,9 +32,9 @@ log = logging.getLogger("pyjmsack.app")
 T = TypeVar("T")
 
 SESSIONS: Final = 16
-"""The most sends at a time. The next one waits."""
+"""The most sends at a time. A further send waits."""
 REQUESTORS: Final = 64
-"""The most destinations whose queue for replies is kept."""
+"""The most destinations for which a requestor and its queue for replies are kept."""
 
 
 class _Kept:
@@ -121,14 +121,13 @@ class Sender:
         """Send a body. In ``pyjmsack.aio`` the call is awaited.
 
         Args:
-            destination: a name, of a queue unless ``topic`` is set; or a destination.
+            destination: the name of a queue, or of a topic if ``topic`` is set; or a destination object.
             body: a value that the converter turns into a message; or a message.
             topic: whether ``destination`` is the name of a topic.
             properties: properties to set in the message. ``None`` = none.
-            correlation_id: the correlation id to set. ``None``: a ``body`` that is a message keeps its own
-                one.
-            reply_to: where the answer goes: a name of a queue, or a destination. ``None``: a ``body``
-                that is a message keeps its own one.
+            correlation_id: the correlation id to set. ``None``: a ``body`` that is a message keeps its correlation id.
+            reply_to: the destination of the answer: the name of a queue, or a destination object. ``None``: a ``body``
+                that is a message keeps its ``reply_to``.
             delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
 
         Raises:
@@ -163,8 +162,8 @@ class Sender:
                 :meth:`pyjmsack.MessageProducer.send`.
 
         Raises:
-            TransactionRolledBackException: no message was stored. If its ``in_doubt`` is true, nobody knows whether the
-                messages were stored.
+            TransactionRolledBackException: no message was stored; or, if ``in_doubt`` of the exception is true, nobody
+                knows whether the messages were stored.
             JMSException: as for :meth:`send`. No message was stored.
         """
         messages = (self._message(body, properties, None, None) for body in bodies)
@@ -258,7 +257,7 @@ class Sender:
         kept = yield from self._requestor(destination, user)
         try:
             reply = yield partial(kept.requestor.request, message, timeout, **how)
-        except (RequestTimedOutException, MessageFormatException):  # the requestor still works
+        except (RequestTimedOutException, MessageFormatException):  # after these errors the requestor still works
             raise
         except JMSException:
             self._forget(destination, kept)

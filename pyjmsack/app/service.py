@@ -34,7 +34,7 @@ log = logging.getLogger("pyjmsack.app")
 F = TypeVar("F", bound=Callable[..., Any])
 _CLOSING: Final = 20.0
 """Seconds that the connections of the listeners have to close after the listeners finished. The connection of the
-sender then has as many seconds of its own."""
+sender has the same time after that."""
 _CONNECTING: Final = 5.0
 """Seconds that a stop waits for a connection that is being made."""
 
@@ -134,7 +134,7 @@ class Service:
         """Call the decorated function with each message of a destination. The function itself stays as it is.
 
         Args:
-            destination: a name, of a queue unless ``topic`` is set; or a destination.
+            destination: the name of a queue, or of a topic if ``topic`` is set; or a destination object.
             name: the name in ``app.listeners`` and in the log. ``None`` = the name of the destination.
             concurrency: the number of workers, 1 to 1000; or ``"3-10"``, which means from 3 to 10, as the backlog
                 needs.
@@ -157,8 +157,8 @@ class Service:
             autostart: whether the listener starts with the app. Otherwise ``app.listeners[name].start()`` starts it.
 
         Raises:
-            ValueError: arguments contradict each other, or the name is in use. The decorator raises this too.
-            TypeError: the function cannot be a listener here.
+            ValueError: arguments contradict each other, or the name is in use.
+            TypeError: the function cannot be a listener of this app.
             IllegalStateException: the app is running.
         """
         settings = Settings(
@@ -210,7 +210,7 @@ class Service:
 
         Two runs never overlap. If a run takes longer than ``seconds``, the runs that were due meanwhile are left out.
         An error of the function is logged, and the next run comes at its time. A stop of the app waits up to
-        ``stop_timeout`` seconds for a run at work. What the function sends is sent at once.
+        ``stop_timeout`` seconds for a run at work. The messages that the function sends leave at once.
 
         Args:
             seconds: the time from the start of one run to the start of the next one, 0.01 seconds to 31 days.
@@ -218,7 +218,8 @@ class Service:
             name: the name in ``app.schedules`` and in the log. ``None`` = the name of the function.
 
         Raises:
-            ValueError: a time is out of its range, or the name is in use. The decorator raises the latter.
+            ValueError: a time is out of its range, or the name is in use. The decorator raises the error about the
+                name.
             TypeError: a time is not a number. The decorator raises this if the function has arguments, or is a
                 coroutine function and the app is not one of ``pyjmsack.aio``.
             IllegalStateException: the app is running.
@@ -254,7 +255,7 @@ class Service:
         given = f"{self._url} {' '.join(self._options)}".lower()
         chosen: dict[str, object] = {}
         if "prefetchpolicy" not in given:
-            # so that no message waits behind a slow one while another worker is free
+            # with 1, no message waits behind a slow message while another worker is free
             chosen["jms.prefetchPolicy.all"] = 1
         if listener.retry is not None or "redeliverypolicy" not in given:
             chosen |= (listener.retry or Retry()).options()
@@ -263,7 +264,8 @@ class Service:
     def _factory(self, chosen: Mapping[str, object], client_id: str | None = None) -> Any:
         options: dict[str, object] = {**self._options, **chosen}
         if self._url.strip().lower().startswith("failover:") and "startupmaxreconnect" not in self._url.lower():
-            # the app itself tries again, because such a wait can be seen in the log and can be stopped
+            # failover: tries once, and the app itself tries again, because the log shows the wait of an app, and stop()
+            # ends this wait
             options.setdefault("failover.startupMaxReconnectAttempts", 1)
         return self._face.factory(self._url, options=options, client_id=client_id, **self._login)
 
@@ -310,8 +312,9 @@ class Service:
         """Let the decorated function take part in :meth:`health`. The function itself stays as it is.
 
         Each call of ``health`` calls the function, in the thread of the caller. The health endpoint of ``pyjmsack run``
-        calls ``health`` in threads of its own, several at a time. So the function must be quick and safe for threads.
-        If it raises or returns ``False``, the app is ``"DOWN"``. The log has the error, once until the check succeeds.
+        calls ``health`` in threads of its own, several at a time. Therefore the function must be quick and safe for
+        threads. If it raises or returns ``False``, the app is ``"DOWN"``. When a check begins to fail, its error is
+        logged once.
 
         Args:
             name: the name of the check in ``health()["checks"]``.
@@ -328,7 +331,9 @@ class Service:
         return register
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return the settings of each listener, and what ``pyjmsack explain`` says of it. This connects to nothing."""
+        """Return the settings of each listener, and the facts that ``pyjmsack explain`` shows for it. No connection is
+        made.
+        """
         return [
             described(each, self._url, {**self._options, **self.options_of(each)}) for each in self._listeners.values()
         ]
@@ -374,7 +379,7 @@ class Service:
         joined = CURRENT.get()
         if joined is not None and joined.works_for(self, self._face.here()) and joined.listener is listener:
             self._serving.tell(listener)
-            return False  # this very listener has not finished
+            return False  # the listener that calls stop() has not finished
         return (yield from self._serving.stop(listener, self._stop_timeout + _CLOSING))
 
     def _stop(self) -> Steps[bool]:
@@ -394,7 +399,7 @@ class Service:
             self._stopping = self._face.spawn(self._end(), "pyjmsack-app-stop")
         joined = CURRENT.get()
         if joined is not None and joined.works_for(self, self._face.here()):
-            return False  # the caller itself has not finished
+            return False  # the function that calls stop() has not finished
         yield self._ended.wait
         return self._in_time
 
@@ -409,7 +414,7 @@ class Service:
                 joined = yield from self._joined(container.link, task, start, self._stop_timeout + _CLOSING)
                 self._in_time = self._in_time and joined
             self._in_time = self._in_time and not any(container.left_behind for container, _ in serving)
-            self.sender.link.stop()  # last, because listeners and their on_error may send
+            self.sender.link.stop()  # the sender stops last, because listeners and their on_error may send
             if self._sending is not None:
                 yield from self._joined(self.sender.link, self._sending, time.monotonic(), _CLOSING)
         finally:

@@ -37,7 +37,7 @@ async def run(steps: Steps[Any]) -> Any:
             if inspect.isawaitable(argument):
                 argument = await argument
             give = steps.send
-        except BaseException as error:  # a cancellation, too
+        except BaseException as error:  # a cancellation goes to the generator too
             give, argument = steps.throw, error
 
 
@@ -104,8 +104,8 @@ class AioFace:
         return AioTask(steps, name)
 
     def ends(self, error: BaseException) -> bool:
-        """Return whether this task itself is to be cancelled. A ``CancelledError`` alone does not show that, because it
-        may come from another task that the listener awaited.
+        """Return whether this task itself is to be cancelled. A ``CancelledError`` alone does not show this, because
+        the error may come from another task that the listener awaited.
         """
         if isinstance(error, asyncio.CancelledError):
             return ends_task(error)

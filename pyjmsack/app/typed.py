@@ -65,7 +65,7 @@ def plain(value: Any, camel_case: bool = False, depth: int = 0) -> Any:
     Args:
         value: the value.
         camel_case: whether the names of fields are written in camelCase.
-        depth: the number of values around it.
+        depth: the number of values around the value.
 
     Raises:
         MessageFormatException: JSON has no form of this value, the value has more than 64 levels of nested values, or
@@ -113,8 +113,8 @@ def _names(kind: Any, camel_case: bool) -> dict[str, str]:
 
 @lru_cache(maxsize=256)
 def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
-    """Return the fields that the constructor of a dataclass takes. Each is a name, a type, and whether a value is
-    needed.
+    """Return the fields that the constructor of a dataclass takes. Each field is a name, a type, and whether a value is
+    required.
     """
     hints = typing.get_type_hints(kind)
     missing = dataclasses.MISSING
@@ -227,7 +227,7 @@ def wants_decimals(kind: Any) -> bool:
     """Return whether a type contains a ``Decimal`` at any depth."""
     try:
         return _has_decimals(kind)
-    except (NameError, TypeError):  # an annotation that cannot be read, or has no hash
+    except (NameError, TypeError):  # the annotation cannot be read, or has no hash
         return False
 
 
@@ -248,7 +248,7 @@ def check_keys(kind: type) -> None:
                 as_fields(each, {}, lambda _, value: value)
             elif isinstance(each, type) and dataclasses.is_dataclass(each):
                 _names(each, True)
-    except (NameError, TypeError):  # an annotation that cannot be read yet
+    except (NameError, TypeError):  # the annotation cannot be read yet
         return
 
 
@@ -268,7 +268,9 @@ def _types_in(kind: Any) -> Iterator[Any]:
 
 
 def _float(value: Any, depth: int = 0) -> Any:
-    """Return a value of JSON with a plain float in the place of each :class:`Written`, down to the greatest depth."""
+    """Return a value of JSON with a plain float in the place of each :class:`Written`, down to 64 levels of nested
+    values.
+    """
     if depth > DEEPEST:
         return value
     if isinstance(value, Written):
@@ -288,7 +290,7 @@ def _scalar(kind: Any, value: Any, where: _Place) -> Any:
             return None
         raise _wrong("null", value, where)
     if not isinstance(kind, type):
-        raise MessageFormatException(f"{where}: {kind!r} is not a type that JSON can become")
+        raise MessageFormatException(f"{where}: no value of JSON can become a {kind!r}")
     if isinstance(value, Written):
         value = value.text if kind is Decimal else float(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):

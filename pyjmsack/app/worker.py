@@ -71,7 +71,9 @@ class Worker:
         self._idle = idle
         self._warned = False
         self._undone = False
-        """Whether the last message failed. The next one then gets a new producer, because the old one may be broken."""
+        """Whether the last message failed. Then the next message gets a new producer, because the old producer may be
+        broken.
+        """
         self.transacted = listener.mode is AckMode.SESSION_TRANSACTED
         self.keeps_all = listener.mode is AckMode.NO_ACKNOWLEDGE
         """Whether the worker handles all prefetched messages before it ends, because the broker has forgotten them
@@ -97,7 +99,7 @@ class Worker:
             finally:
                 self.ready = False
                 yield session.close  # an open transaction is rolled back (S84)
-        except BaseException as error:  # the container logs it, and waits before it starts the next worker
+        except BaseException as error:  # the container logs the error, and waits before the start of the next worker
             self.error = error
             if not isinstance(error, Exception):
                 raise
@@ -237,7 +239,7 @@ class Worker:
                 log.warning("listener %r: %s: %s", self._name, outcome, error)
                 return
         elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
-            yield message.accept  # does nothing if the listener chose an outcome itself
+            yield message.accept  # accept() does nothing if the listener chose an outcome itself
         self.counts.succeeded += 1
 
     @property

@@ -34,7 +34,7 @@ def test_a_check_that_raises_or_returns_false_is_down(kind: Any, caplog: pytest.
             }
     assert [record.getMessage() for record in caplog.records] == [
         "check 'database' failed: no route to db, password s3cret",
-        "check 'disk' failed: it returned False",
+        "check 'disk' failed: the function returned False",
     ], "once each, and not with each probe"
     errors.clear()
     assert app.health()["checks"]["database"] == {"status": "UP"}
