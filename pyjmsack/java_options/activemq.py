@@ -37,7 +37,9 @@ _JMX: Final = "it shows the inside of a Java process by JMX; amqp.traceFrames=tr
 def _inactivity(text: str) -> Translation:
     if int(text) > 0:
         return Translation(Fate.HONOURED, "", {"wireFormat.maxInactivityDuration": text})
-    why = "0 switches the check off; amqp.idleTimeout=0 does so over AMQP, but over STOMP heart-beats are never off"
+    why = (
+        "0 switches the check off, as amqp.idleTimeout=0 does over AMQP; over STOMP heart-beats cannot be switched off"
+    )
     return Translation(Fate.HONOURED, why, {"amqp.idleTimeout": "0"})
 
 
@@ -62,7 +64,7 @@ def _request_timeout(text: str) -> Translation:
 
 
 def _dispatch(text: str) -> Translation:
-    return Translation(Fate.IGNORED, "each session with a listener has a dispatcher of its own")
+    return Translation(Fate.IGNORED, "each session with a listener has its own dispatcher")
 
 
 _ROWS: Final = (
@@ -87,31 +89,37 @@ _ROWS: Final = (
     *by_hand("jms.redeliveryPolicy jms.redeliveryPolicyMap", "jms.redeliveryPolicy.* and jms.redeliveryPolicy[name].*"),
     *by_hand("jms.prefetchPolicy", "jms.prefetchPolicy.*"),
     *by_hand(
-        "jms.blobTransferPolicy", "there are no blob messages; keep large files in a store, and send their address"
+        "jms.blobTransferPolicy",
+        "this library has no blob messages; keep large files in a store, and send their address",
     ),
     *by_hand(
         "jms.redeliveryPolicy.destination jms.redeliveryPolicy.queue", "jms.redeliveryPolicy[NAME].maxRedeliveries"
     ),
     *by_hand("jms.redeliveryPolicy.topic", "jms.redeliveryPolicy[topic://NAME].maxRedeliveries"),
-    *ignored("jms.prefetchPolicy.inputStreamPrefetch", "there are no stream messages over several sends here"),
+    *ignored("jms.prefetchPolicy.inputStreamPrefetch", "this library has no stream messages that span several sends"),
     *refused("jms.xaAckMode", NO_XA),
-    # the stream below OpenWire
+    # options of the TCP stream below OpenWire
     *ignored("daemon useLocalHost closeAsync minmumWireFormatVersion", OF_JAVA),
     *ignored("jmxPort logWriterName dynamicManagement startLogging", _JMX),
     *ignored(
         "keepAliveResponseRequired threadName stackSize maximumConnections maximumConnectionsAllowedToHandle", OF_JAVA
     ),
     *ignored("backlog transportLoggerSupport useQueueForAccept", "it is an option of the broker's connector"),
-    *by_hand("diffServ typeOfService", "transport.trafficClass is the whole byte: a DiffServ code point times 4"),
+    *by_hand(
+        "diffServ typeOfService", "transport.trafficClass is the whole byte, which is the DiffServ code point times 4"
+    ),
     *renamed({"verifyHostName": "transport.verifyHost", "socket.verifyHostName": "transport.verifyHost"}),
     *renamed({"transport.verifyHostName": "transport.verifyHost", "localPort": "transport.localPort"}),
     *renamed({"transport.enabledProtocols": "transport.enabledProtocols"}),
     *renamed({"socket.enabledProtocols": "transport.enabledProtocols"}),
     *renamed({"socket.enabledCipherSuites": "transport.enabledCipherSuites"}),
     *renamed({"socket.tcpNoDelay": "transport.tcpNoDelay", "socket.keepAlive": "transport.tcpKeepAlive"}),
-    *ignored("needClientAuth wantClientAuth transport.needClientAuth socket.needClientAuth", "the broker decides it"),
+    *ignored(
+        "needClientAuth wantClientAuth transport.needClientAuth socket.needClientAuth",
+        "the broker decides whether a client needs a certificate",
+    ),
     *ignored("wireFormat.type wireFormat wireFormat.preferedWireFormatInfo", OF_OPENWIRE),
-    # the SSL connection factory
+    # options of ActiveMQ's SSL connection factory
     *renamed({"jms.keyStore": "transport.keyStoreLocation", "jms.trustStore": "transport.trustStoreLocation"}),
     *renamed({"jms.keyStorePassword": "transport.keyStorePassword"}),
     *renamed({"jms.keyStoreKeyPassword": "transport.keyStorePassword"}, ONE_PASSWORD),

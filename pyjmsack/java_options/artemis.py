@@ -29,12 +29,13 @@ from pyjmsack.java_options.reasons import (
 __all__ = ["ARTEMIS", "MESSAGE_SIZE"]
 
 MESSAGE_SIZE: Final = 4096
-"""The assumed size of a message in bytes. It turns a window of the Java client, which counts bytes, into a prefetch,
-which counts messages."""
+"""The assumed size of a message in bytes. This size turns a window of the Java client, which counts bytes, into a
+prefetch, which counts messages.
+"""
 _LARGE: Final = "AMQP and STOMP send a message of any size as it is; the broker decides which message is large"
 _BATCH: Final = "acknowledgements are batched by the session's mode and prefetch (S39-S46)"
 _UNCOMPRESSED: Final = "AMQP and STOMP have no compressed bodies"
-_CLUSTER: Final = "a client here gets the list of brokers in its failover:(...) URL, and from the broker over AMQP"
+_CLUSTER: Final = "this client takes the brokers from its failover:(...) URL and, over AMQP, from the broker"
 _ACCEPTOR: Final = "it is an option of the broker's acceptor; a client has no use for it"
 _HTTP: Final = "this client has no HTTP tunnel; amqpws:// and amqpwss:// go through HTTP proxies"
 _SOCKS: Final = "SOCKS proxies are not supported; use amqpwss:// or a tunnel of the operating system"
@@ -50,7 +51,9 @@ def _ha(text: str) -> Translation:
 def _consumer_window(text: str) -> Translation:
     size = int(text)
     if size < 0:
-        return Translation(Fate.HONOURED, "no limit in Java; the largest prefetch here", {_PREFETCH: "32767"})
+        return Translation(
+            Fate.HONOURED, "-1 means no limit in Java; the replacement is the largest prefetch", {_PREFETCH: "32767"}
+        )
     if size == 0:
         return Translation(Fate.HONOURED, "with both clients the consumer asks for each message", {_PREFETCH: "0"})
     messages = str(min(max(size // MESSAGE_SIZE, 1), 32767))
@@ -66,7 +69,9 @@ _PREFETCH: Final = "jms.prefetchPolicy.all"
 
 def _producer_window(text: str) -> Translation:
     size = max(int(text), 0)
-    return Translation(Fate.HONOURED, "both count bytes; -1 in Java is 0 here", {"jms.producerWindowSize": str(size)})
+    return Translation(
+        Fate.HONOURED, "both options count bytes; -1 in Java is 0 in pyjmsack", {"jms.producerWindowSize": str(size)}
+    )
 
 
 def _block_on_acknowledge(text: str) -> Translation:
@@ -76,7 +81,7 @@ def _block_on_acknowledge(text: str) -> Translation:
 
 def _block_on_durable(text: str) -> Translation:
     if as_boolean(text):
-        return Translation(Fate.IGNORED, "a persistent send always waits for the broker here")
+        return Translation(Fate.IGNORED, "in pyjmsack a persistent send always waits for the broker")
     return Translation(
         Fate.BY_HAND,
         "without an answer nobody learns that a persistent message was lost; send_async() is as fast, and its future"
@@ -87,21 +92,23 @@ def _block_on_durable(text: str) -> Translation:
 def _block_on_non_durable(text: str) -> Translation:
     if as_boolean(text):
         return Translation(Fate.HONOURED, "every send waits for the broker", {"jms.forceSyncSend": "true"})
-    return Translation(Fate.IGNORED, "a non-persistent send waits for no answer here either")
+    return Translation(Fate.IGNORED, "in pyjmsack, too, a non-persistent send does not wait for an answer")
 
 
 def _pre_acknowledge(text: str) -> Translation:
     if as_boolean(text):
         why = "messages are settled when they are sent: a crash loses what was not processed"
         return Translation(Fate.HONOURED, why, {"jms.presettlePolicy.presettleConsumers": "true"})
-    return Translation(Fate.IGNORED, "false is the default here as well")
+    return Translation(Fate.IGNORED, "false is also the default of pyjmsack")
 
 
 def _prefixes(text: str) -> Translation:
     if as_boolean(text):
         options = {"jms.queuePrefix": "jms.queue.", "jms.topicPrefix": "jms.topic."}
-        return Translation(Fate.HONOURED, "the prefixes of Artemis 1.x and HornetQ, spelled out", options)
-    return Translation(Fate.IGNORED, "no prefix is put before names here either")
+        return Translation(
+            Fate.HONOURED, "these options write the prefixes of Artemis 1.x and HornetQ before names", options
+        )
+    return Translation(Fate.IGNORED, "pyjmsack, too, writes no prefix before names")
 
 
 def _multiplier(text: str) -> Translation:
@@ -113,17 +120,19 @@ def _multiplier(text: str) -> Translation:
 
 def _retry_interval(text: str) -> Translation:
     options = {"failover.initialReconnectDelay": text, "failover.reconnectDelay": text}
-    return Translation(Fate.HONOURED, "the first wait and the later ones are two options here", options)
+    return Translation(Fate.HONOURED, "pyjmsack has one option for the first wait and one for the later waits", options)
 
 
 def _call_timeout(text: str) -> Translation:
     options = {"jms.requestTimeout": text, "jms.sendTimeout": text}
-    return Translation(Fate.HONOURED, "a send is a call of its own here", options)
+    return Translation(Fate.HONOURED, "in pyjmsack each send is a request of its own", options)
 
 
 def _ttl(text: str) -> Translation:
     if int(text) <= 0:
-        return Translation(Fate.HONOURED, "no check is -1 in Java, and 0 here", {"amqp.idleTimeout": "0"})
+        return Translation(
+            Fate.HONOURED, "to switch the check off, Java has -1 and pyjmsack has 0", {"amqp.idleTimeout": "0"}
+        )
     return Translation(
         Fate.HONOURED, "both ends tell each other over AMQP how long they wait", {"amqp.idleTimeout": text}
     )
@@ -164,9 +173,12 @@ def _xa(text: str) -> Translation:
 _NETTY: Final = "it tunes Netty, the network library of the Java client"
 
 _ROWS: Final = (
-    # the connection factory
+    # options of the connection factory
     *renamed({"clientID": "jms.clientID", "clientId": "jms.clientID"}),
-    *renamed({"user": "jms.username", "username": "jms.username", "password": "jms.password"}, "better not in a URL"),
+    *renamed(
+        {"user": "jms.username", "username": "jms.username", "password": "jms.password"},
+        "a password in a URL can get into logs",
+    ),
     *renamed({"maxRetryInterval": "failover.maxReconnectDelay", "reconnectAttempts": "failover.maxReconnectAttempts"}),
     *renamed({"failoverAttempts": "failover.maxReconnectAttempts"}),
     *renamed({"initialConnectAttempts": "failover.startupMaxReconnectAttempts"}),
@@ -181,20 +193,23 @@ _ROWS: Final = (
     *decided("consumerWindowSize", _PREFETCH, "Java counts bytes, and this option counts messages", _consumer_window),
     *decided("producerWindowSize", "jms.producerWindowSize", "", _producer_window),
     *ignored("confirmationWindowSize", "in a failover: URL every send is kept until the broker confirms it (S90)"),
-    *decided("blockOnAcknowledge", "jms.forceAsyncAcks", "with the opposite value", _block_on_acknowledge),
+    *decided(
+        "blockOnAcknowledge", "jms.forceAsyncAcks", "the replacement has the opposite value", _block_on_acknowledge
+    ),
     *decided("blockOnDurableSend", "", "persistent sends always wait for the broker", _block_on_durable),
     *decided("blockOnNonDurableSend", "jms.forceSyncSend", "", _block_on_non_durable),
     *decided("preAcknowledge", "jms.presettlePolicy.presettleConsumers", "", _pre_acknowledge),
     *decided("enable1xPrefixes", "jms.queuePrefix", "and jms.topicPrefix", _prefixes),
     *ignored("dupsOKBatchSize transactionBatchSize ackBatchSize", _BATCH),
-    *ignored("cacheDestinations", "a destination is a plain value here, and costs nothing to make"),
+    *ignored("cacheDestinations", "in pyjmsack a destination is a plain value that needs no cache"),
     *ignored("minLargeMessageSize cacheLargeMessagesClient", _LARGE),
     *decided("compressLargeMessage", "", _UNCOMPRESSED, _compress),
     *decided("compressLargeMessages", "", _UNCOMPRESSED, _compress),
     *ignored("compressionLevel", _UNCOMPRESSED),
     *refused(
         "consumerMaxRate producerMaxRate",
-        "rates are not limited here; a prefetch and jms.producerWindowSize bound the messages on their way",
+        "pyjmsack does not limit rates; the prefetch and jms.producerWindowSize bound the messages that are on their"
+        " way",
     ),
     *by_hand("autoGroup groupID", 'set message.properties["JMSXGroupID"] before each send'),
     *refused("enableSharedClientID", "over AMQP the broker lets one connection at a time have a client id"),
@@ -219,7 +234,7 @@ _ROWS: Final = (
     *decided("type", "", "one ConnectionFactory makes all kinds of connections", _xa),
     *ignored("connectionFactoryType", "one ConnectionFactory makes all kinds of connections"),
     *ignored("name connectorName clusterConnection", "it names a part of the broker's configuration"),
-    # TLS
+    # options of TLS
     *decided("sslEnabled", "", "the scheme amqps://", _ssl),
     *renamed({"trustStorePath": "transport.trustStoreLocation", "keyStorePath": "transport.keyStoreLocation"}),
     *renamed({"trustStorePassword": "transport.trustStorePassword", "keyStorePassword": "transport.keyStorePassword"}),
@@ -235,7 +250,7 @@ _ROWS: Final = (
     *by_hand("useDefaultSslContext sslContext", SSL_CONTEXT),
     *by_hand("sniHost", "the host of the URL is the name that TLS asks for; write that name there"),
     *ignored("sslHandshakeTimeout handshake-timeout", "transport.connectTimeout bounds TCP and TLS together"),
-    # TCP
+    # options of TCP
     *renamed({"tcpNoDelay": "transport.tcpNoDelay", "localAddress": "transport.localAddress"}),
     *renamed({"tcpSendBufferSize": "transport.sendBufferSize", "localPort": "transport.localPort"}),
     *renamed({"tcpReceiveBufferSize": "transport.receiveBufferSize"}),
@@ -262,7 +277,7 @@ _ROWS: Final = (
         "saslMechanisms saslLoginConfigScope anycastPrefix multicastPrefix defaultMqttSessionExpiryInterval", _ACCEPTOR
     ),
     *ignored("supportAdvisory suppressInternalManagementObjects virtualTopicConsumerWildcards maxFrameSize", _ACCEPTOR),
-    # discovery
+    # options of discovery
     *refused(
         "refreshTimeout discoveryInitialWaitTimeout initialWaitTimeout localBindAddress localBindPort", NO_DISCOVERY
     ),

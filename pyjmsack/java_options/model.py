@@ -51,7 +51,7 @@ class JavaOption:
         return Translation(self.fate, self.why, {self.ours: value} if self.ours else {})
 
     def hint(self) -> str:
-        """Return the text that an error about the option adds in parentheses."""
+        """Return the text in parentheses that an error about this option shows."""
         return f"use {self.ours}" + (f": {self.why}" if self.why else "") if self.ours else self.why
 
 
@@ -71,7 +71,7 @@ def ignored(names: str, why: str) -> Iterable[JavaOption]:
 
 
 def refused(names: str, why: str) -> Iterable[JavaOption]:
-    """Return options without a replacement. ``why`` names an alternative."""
+    """Return options without a replacement. ``why`` is the reason, and names an alternative."""
     return [JavaOption(name, Fate.REFUSED, "", why) for name in names.split()]
 
 

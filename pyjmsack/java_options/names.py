@@ -1,4 +1,6 @@
-"""Finds the Python name for a name of the Java interface. A wrong name is then an error that names the right name."""
+"""Finds the Python name for a name of the Java interface. Therefore an error about a Java name shows the Python
+name.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ class JavaNames:
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # type checkers must keep refusing misspelt attributes
+    if not TYPE_CHECKING:  # a type checker must not see this method, because it would then accept misspelt attributes
 
         def __getattr__(self, name: str) -> Any:
             if hasattr(type(self), name):  # the getter of a property raised AttributeError: raise that error again

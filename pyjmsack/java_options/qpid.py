@@ -23,7 +23,9 @@ _ROWS: Final = (
     *ignored("jms.deserializationPolicy.whiteList jms.deserializationPolicy.blackList", NO_JAVA_OBJECTS),
     *ignored("jms.deserializationPolicy", NO_JAVA_OBJECTS),
     *ignored("jms.clientIdGenerator jms.connectionIdGenerator jms.remoteURI", OF_JAVA),
-    *ignored("jms.messageIDPolicy.messageIDBuilder", "jms.messageIDPolicy.messageIDType chooses it"),
+    *ignored(
+        "jms.messageIDPolicy.messageIDBuilder", "jms.messageIDPolicy.messageIDType chooses the form of message ids"
+    ),
     *by_hand("jms.exceptionListener", EXCEPTION_LISTENER),
     *by_hand("jms.sslContext", SSL_CONTEXT),
     *by_hand("jms.extension jms.tracer", TRANSFORMER),

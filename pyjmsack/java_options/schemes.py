@@ -69,4 +69,5 @@ JAVA_SCHEMES: Final[Mapping[str, JavaScheme]] = {
     "mqtt+nio": JavaScheme("MQTT", why_not="a JMS client does not speak MQTT; use the broker's AMQP port"),
 }
 """The schemes by name. The schemes of composite URLs, such as failover:, static: and masterslave:, are not in this
-table, because they do not name one broker."""
+table, because a composite URL names several brokers.
+"""

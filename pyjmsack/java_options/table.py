@@ -1,5 +1,6 @@
-"""The options of all Java clients. Only an error of the URL parser and ``pyjmsack migrate`` need this table, so both
-import it late."""
+"""The options of all Java clients. Only ``pyjmsack migrate`` and the errors of the URL parser need this table.
+Therefore both import the table only when they need it.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Turns the text of broker URLs and options into typed values that cannot be changed. Every option of the library is
-declared here, also each limit.
+"""Turns the text of broker URLs and options into typed values that cannot be changed. This package declares every
+option of the library, including the limits that a user can set.
 
 - :func:`parse_url` reads the URL of a broker.
 - :func:`parse_destination_options` reads the options of a destination.

@@ -71,13 +71,16 @@ class ConnectionOptions:
         None,
         "the client id, which is the AMQP container id; durable subscriptions need it; generated if it is not set",
     )
-    client_id_prefix: str = option("jms.clientIDPrefix", TEXT, "ID:", "start of generated client ids")
-    connection_id_prefix: str = option("jms.connectionIDPrefix", TEXT, "ID:", "start of generated connection ids")
+    client_id_prefix: str = option("jms.clientIDPrefix", TEXT, "ID:", "text at the start of generated client ids")
+    connection_id_prefix: str = option(
+        "jms.connectionIDPrefix", TEXT, "ID:", "text at the start of generated connection ids"
+    )
     message_id_type: str = option(
         "jms.messageIDPolicy.messageIDType",
         _MESSAGE_IDS,
         "DEFAULT",
-        "form of message ids: connection id and number, an AMQP uuid, the text of a uuid, or this text after `ID:`",
+        "form of message ids: connection id and number, an AMQP uuid, or the text of a uuid with or without `ID:`"
+        " before it",
     )
     await_client_id: bool = option(
         "jms.awaitClientID",
@@ -99,7 +102,7 @@ class ConnectionOptions:
         "jms.forceAsyncAcks",
         BOOLEAN,
         "false",
-        "either value: an acknowledgement never waits",
+        "no effect with either value, because no acknowledgement waits for the broker",
         also="jms.sendAcksAsync",
     )
     local_message_expiry: bool = option(
@@ -132,7 +135,7 @@ class ConnectionOptions:
         "a timed receive looks only into the inbox of the client, and does not ask the broker at its end",
     )
     receive_no_wait_local_only: bool = option(
-        "jms.receiveNoWaitLocalOnly", BOOLEAN, "false", "as jms.receiveLocalOnly, for receive_nowait()"
+        "jms.receiveNoWaitLocalOnly", BOOLEAN, "false", "receive_nowait() looks only into the inbox of the client"
     )
     max_message_size: int = option(
         "jms.maxMessageSize",
@@ -145,9 +148,9 @@ class ConnectionOptions:
     queue_prefix: str = option("jms.queuePrefix", TEXT, "", "text before the name of every queue")
     topic_prefix: str = option("jms.topicPrefix", TEXT, "", "text before the name of every topic")
     # For close_timeout, 0 means "do not wait", as in Qpid JMS. For the options below, 0 means "no limit", as in
-    # ActiveMQ, because a limit of 0 would be of no use.
+    # ActiveMQ, because a limit of 0 would be useless.
     close_timeout: float | None = option(
-        "jms.closeTimeout", MILLIS, "60000", "limit for close(); with 0 it does not wait", "S123"
+        "jms.closeTimeout", MILLIS, "60000", "limit for close(); with 0, close() does not wait", "S123"
     )
     connect_timeout: float | None = option(
         "jms.connectTimeout",
@@ -165,7 +168,10 @@ class ConnectionOptions:
         "S62",
     )
     request_timeout: float | None = option(
-        "jms.requestTimeout", MILLIS_OR_FOREVER, "-1", "limit for an attach, a begin, a commit and similar requests"
+        "jms.requestTimeout",
+        MILLIS_OR_FOREVER,
+        "-1",
+        "limit for an answer of the broker, for example to the opening of a session or a commit",
     )
     warn_about_unstarted_connection_timeout: float | None = option(
         "jms.warnAboutUnstartedConnectionTimeout",
@@ -191,7 +197,8 @@ class ConnectionOptions:
         "jms.optimizeAcknowledge",
         BOOLEAN,
         "false",
-        "AUTO, and DUPS_OK on queues: acknowledge messages together when 0.65 of the prefetch is consumed",
+        "in AUTO mode, and in DUPS_OK mode on queues: acknowledge messages together when 0.65 of the prefetch is"
+        " consumed",
         "S39",
     )
     optimize_acknowledge_time_out: float | None = option(
@@ -205,14 +212,16 @@ class ConnectionOptions:
         "jms.optimizedAckScheduledAckInterval",
         MILLIS_OR_FOREVER,
         "0",
-        "ActiveMQ's other name for this time; if both are given, the shorter time counts",
+        "another option of ActiveMQ for the same time as jms.optimizeAcknowledgeTimeOut; the shorter time of both"
+        " counts",
         "S44",
     )
     ack_window: float | None = option(
         "jms.ackWindow",
         SHARE_OR_UNLIMITED,
         "-1",
-        "stop handing out messages while this many times the prefetch is unacknowledged; old versions of ActiveMQ had"
+        "stop handing out messages while the unacknowledged messages are more than this factor times the prefetch; old"
+        " versions of ActiveMQ had"
         " 1.5",
         "S56",
     )
@@ -263,7 +272,7 @@ class ConnectionOptions:
         "jms.checkForDuplicates",
         BOOLEAN,
         "true",
-        "false is failover.duplicateGuard=none; without failover no acknowledged message is delivered again",
+        "false means failover.duplicateGuard=none; without failover no acknowledged message is delivered again",
         "S105",
     )
     audit_depth: int | None = option(

@@ -70,7 +70,7 @@ class FailoverOptions:
         "failover.initialReconnectDelay",
         MILLIS_FROM_0,
         "0",
-        "wait before the first reconnect; for the first connection, the wait before the second attempt",
+        "wait before the first attempt to reconnect, and before the second attempt to connect at the start",
     )
     reconnect_delay: float = option(
         "failover.reconnectDelay", MILLIS_FROM_0, "10", "wait between later rounds over all brokers"
@@ -86,7 +86,7 @@ class FailoverOptions:
         "failover.useReconnectBackOff",
         BOOLEAN,
         "true",
-        "waits grow, from the second round on",
+        "each wait is longer than the one before, from the second round on",
         also="useExponentialBackOff",
     )
     reconnect_back_off_multiplier: float = option(
@@ -106,7 +106,7 @@ class FailoverOptions:
         "failover.startupMaxReconnectAttempts",
         COUNT_OR_UNLIMITED,
         "-1",
-        "the same limit until the first connection succeeds; with -1, maxReconnectAttempts counts",
+        "rounds over all brokers for the first connection; with -1, failover.maxReconnectAttempts is the limit",
     )
     warn_after_reconnect_attempts: int | None = option(
         "failover.warnAfterReconnectAttempts",
@@ -134,7 +134,8 @@ class FailoverOptions:
         "failover.firstSendSurvives",
         BOOLEAN,
         "true",
-        "a transaction whose only work is an unanswered send survives the loss; false is as in Qpid JMS",
+        "a transaction whose only work is an unanswered send survives a lost connection; with false the transaction"
+        " fails, as in Qpid JMS",
         "S92, S93",
     )
     duplicate_guard: DuplicateGuard = option(  # noqa: RUF009 - it returns dataclasses.field()
@@ -151,7 +152,8 @@ class FailoverOptions:
         "failover.trackMessages",
         BOOLEAN,
         "false",
-        "either value: a send without an answer is always repeated after the connection was lost",
+        "no effect with either value, because a send without an answer is always repeated after the connection was"
+        " lost",
         _ACTIVEMQ,
         also="replayAsyncSends",
     )
@@ -159,7 +161,7 @@ class FailoverOptions:
         "failover.maxCacheSize",
         integer(0, 2**31 - 1, "bytes"),
         "131072",
-        "any value: the send window (jms.producerWindowSize) bounds the kept messages",
+        "no effect with any value, because the send window (jms.producerWindowSize) bounds the kept messages",
         _ACTIVEMQ,
         also="replayAsyncSendsCacheSize",
     )

@@ -129,8 +129,8 @@ def prefetch_for(messages_per_second: float, ack_interval: float) -> int:
 
     Args:
         messages_per_second: the number of messages that one consumer processes in a second.
-        ack_interval: the time between two acknowledgements, in seconds. After a crash, the broker delivers the messages
-            again that were consumed in this time.
+        ack_interval: the time between two acknowledgements, in seconds. After a crash, the broker delivers again the
+            messages that were consumed in this time.
 
     Returns:
         The prefetch in messages, at least 1.
@@ -161,7 +161,7 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.maxRedeliveries",
         COUNT_OR_UNLIMITED,
         "-1",
-        "refuse a message that was redelivered more often; 0 accepts no redelivery, -1 means no limit",
+        "refuse a message that was redelivered more often than this number; 0 accepts no redelivery, -1 means no limit",
         also="jms.redeliveryPolicy.maximumRedeliveries",
     )
     outcome: Outcome = option(  # noqa: RUF009 - it returns dataclasses.field()
@@ -221,8 +221,8 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.preDispatchCheck",
         BOOLEAN,
         "true",
-        "false: a transacted session checks the number of redeliveries only of messages that its own rollback brings"
-        " again",
+        "false: a transacted session checks the number of redeliveries only for messages that come again after its own"
+        " rollback",
         "S113",
     )
 

@@ -39,7 +39,7 @@ class AmqpOptions:
         "amqp.vhost",
         TEXT,
         None,
-        "host name in SASL and Open; if not set, the host of the URL; if empty, no name is sent",
+        "host name in the SASL and Open frames; if not set, the host of the URL; if empty, no name is sent",
     )
     sasl_mechanisms: tuple[str, ...] = option(
         "amqp.saslMechanisms", names(*_SASL), "", "the allowed mechanisms, comma-separated; empty allows all"
@@ -147,29 +147,30 @@ class StompOptions:
         "stomp.maxFrameSize",
         integer(1024, 2**31 - 1, "bytes"),
         "104857600",
-        "largest body of a message; a larger message is refused on receipt (S166), and is never sent",
+        "largest body of a message; a larger message is refused when it arrives (S166), and is never sent",
         "pyjmsack",
     )
     max_headers: int = option(
         "stomp.maxHeaders",
         integer(64, 65536),
         "1000",
-        "most header lines of a message; a message with more is refused on receipt (S166), and is never sent",
+        "most header lines of a message; a message with more lines is refused when it arrives (S166), and is never"
+        " sent",
         "pyjmsack",
     )
     max_header_length: int = option(
         "stomp.maxHeaderLength",
         integer(256, 2**31 - 1, "bytes"),
         "65536",
-        "longest header line; a message with a longer one is refused on receipt (S166), and is never sent",
+        "longest header line; a message with a longer line is refused when it arrives (S166), and is never sent",
         "pyjmsack",
     )
     drain_timeout: float | None = option(
         "stomp.drainTimeout",
         MILLIS_OR_FOREVER,
         "60000",
-        "how long to wait for the broker's answer whether there are more messages, and how long a browser waits for a"
-        " message; 0 or -1: no limit",
+        "how long a consumer waits for the answer of the broker whether messages are left, and how long a browser"
+        " waits for a message; 0 or -1: no limit",
         "pyjmsack",
     )
     dead_letter_queue: str | None = option(

@@ -62,7 +62,7 @@ def _spellings(row: Option) -> Iterator[Option]:
 
 
 def build(section: type[S], values: Mapping[str, Any], path: str = "", /, **given: Any) -> S:
-    """Return an instance of ``section``. The ``values`` are in its fields and in the fields of its nested dataclasses.
+    """Return an instance of ``section`` that has the ``values`` in its fields and in the fields of nested dataclasses.
 
     Args:
         section: the class, which is a dataclass.
@@ -183,7 +183,7 @@ def _failover(names: str, reason: str) -> dict[str, str]:
 
 
 _JAVA: Final = "it tunes the Java virtual machine, or the inside of a Java client"
-_RELAY: Final = "it is for brokers without an anonymous relay; Artemis and ActiveMQ Classic have one"
+_RELAY: Final = "it is for brokers without a link for sends to any destination; Artemis and ActiveMQ Classic have one"
 _BUFFERS: Final = "it sets the size of a buffer of the Java client; jms.producerWindowSize bounds unconfirmed messages"
 _SILENCE: Final = "a silent broker is found by amqp.idleTimeout and stomp.heartBeat, not by the socket"
 _NO_PRODUCER: Final = "a transaction with sends of a closed producer is not replayed: its commit() raises (S107)"
@@ -198,17 +198,17 @@ IGNORED: Final[Mapping[str, str]] = {
     **_all("jms.", "maxThreadPoolSize useDedicatedTaskRunner useVirtualThreadTaskRunner rmIdFromConnectionId", _JAVA),
     **_all("jms.", "objectMessageSerializationDefered alwaysSessionAsync dispatchAsync", _JAVA),
     **_all("jms.", "trustAllPackages deserializationPolicy.allowList deserializationPolicy.denyList", NO_JAVA_OBJECTS),
-    "jms.copyMessageOnSend": "a send always takes a snapshot, so the message may be used again at once (S72)",
+    "jms.copyMessageOnSend": "a send always copies the message, and the program may change the message at once (S72)",
     "jms.transactedIndividualAck": "a transaction's messages are always acknowledged one by one",
-    "jms.useCompression": "AMQP and STOMP have no compressed bodies, so that bodies are sent as they are",
-    "jms.maxInflatedDataSizeRatio": "nothing is inflated here",
+    "jms.useCompression": "AMQP and STOMP have no compressed bodies, therefore bodies are sent as they are",
+    "jms.maxInflatedDataSizeRatio": "the client inflates no bodies, because AMQP and STOMP have no compressed bodies",
     "jms.strictCompliance": "the rules of JMS hold in any case",
     "jms.nestedMapAndListEnabled": "a map or list within a MapMessage is refused when it is set; use an ObjectMessage",
     "jms.watchTopicAdvisories": "the broker itself refuses a message to a deleted temporary destination (S68)",
     **_failover("backup backupPoolSize", _SPARES),
     **_failover("trackTransactionProducers", _NO_PRODUCER),
-    **_failover("rebalanceUpdateURIs", "a broker lists others only when a connection is opened"),
-    **_failover("reconnectSupported", "no broker sends a client elsewhere over AMQP or STOMP"),
+    **_failover("rebalanceUpdateURIs", "a broker names other brokers only when a connection is opened"),
+    **_failover("reconnectSupported", "no broker tells a client over AMQP or STOMP to reconnect to another broker"),
     **_all("wireFormat.", "version stackTraceEnabled tcpNoDelayEnabled cacheEnabled cacheSize host", OF_OPENWIRE),
     **_all(
         "wireFormat.", "tightEncodingEnabled sizePrefixDisabled platformDetails includePlatformDetails", OF_OPENWIRE
@@ -222,7 +222,7 @@ IGNORED_OF_DESTINATIONS: Final[Mapping[str, str]] = {
 }
 """Each option of a destination that is accepted and ignored, with the reason."""
 
-IGNORED_PREFIXES: Final[Mapping[str, str]] = {"jms.blobTransferPolicy.": "there are no blob messages here"}
+IGNORED_PREFIXES: Final[Mapping[str, str]] = {"jms.blobTransferPolicy.": "this library has no blob messages"}
 """Prefixes of options that are accepted and ignored, with the reason."""
 
 _warned: set[str] = set()

@@ -108,7 +108,7 @@ class TransportOptions:
         also="connectionTimeout",
     )
     tcp_no_delay: bool = option(
-        "transport.tcpNoDelay", BOOLEAN, "true", "TCP_NODELAY, and on Linux TCP_QUICKACK", also="tcpNoDelay"
+        "transport.tcpNoDelay", BOOLEAN, "true", "set TCP_NODELAY, and on Linux TCP_QUICKACK", also="tcpNoDelay"
     )
     tcp_keep_alive: bool = option("transport.tcpKeepAlive", BOOLEAN, "false", "SO_KEEPALIVE", also="keepAlive")
     so_linger: int | None = option(
@@ -140,7 +140,10 @@ class TransportOptions:
         "transport.trustStorePassword", PASSWORD, None, "password of a PKCS12 trust store; never printed"
     )
     trust_store_type: str | None = option(
-        "transport.trustStoreType", STORE_TYPE, None, "format of the trust store; if it is not set, the file decides"
+        "transport.trustStoreType",
+        STORE_TYPE,
+        None,
+        "format of the trust store; if not set, the content of the file shows the format",
     )
     key_store_location: str | None = option(
         "transport.keyStoreLocation", NAME, None, "file with the client's certificate chain and private key"
@@ -152,7 +155,10 @@ class TransportOptions:
         "password of the private key in a PEM file, or of a PKCS12 store; never printed",
     )
     key_store_type: str | None = option(
-        "transport.keyStoreType", STORE_TYPE, None, "format of the key store; if it is not set, the file decides"
+        "transport.keyStoreType",
+        STORE_TYPE,
+        None,
+        "format of the key store; if not set, the content of the file shows the format",
     )
     store_type: str | None = option("transport.storeType", STORE_TYPE, None, "format of both stores")
     context_protocol: str = option(
