@@ -9,7 +9,7 @@ from pyjmsack.extras import missing_extra
 
 try:
     import pyarrow  # noqa: F401 - raises the error that names the missing extra
-    import pyspark  # noqa: F401 - as above
+    import pyspark  # noqa: F401 - raises the error that names the missing extra
 except ImportError as missing:
     raise ImportError(missing_extra("spark", "pyjmsack.spark", missing)) from missing
 

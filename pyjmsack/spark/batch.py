@@ -23,7 +23,7 @@ _LOOK = 1000
 
 
 def batch_reader(options: Options) -> DataSourceReader:
-    """Return the reader of the mode. There is no default mode, because one of the modes takes the messages away.
+    """Return the reader for the option ``mode``. There is no default mode, because the mode ``drain`` removes messages.
 
     Raises:
         OptionError: there is no mode, or an option that the mode needs is missing.
@@ -36,7 +36,7 @@ def batch_reader(options: Options) -> DataSourceReader:
 
 
 class JmsDrainReader(DataSourceReader):
-    """Takes the messages of the queue once. Every later reading with the same ``drainId`` gives the same rows.
+    """Takes the messages of the queue once. Each later read with the same ``drainId`` gives the same rows.
 
     The reader keeps the messages in the spool, because Spark may read a source several times, for a sort or for each
     action, and the queue has each message only once.
@@ -69,11 +69,11 @@ class JmsDrainReader(DataSourceReader):
         return [InputPartition((query, part, share)) for part, share in zip(parts, shares, strict=True)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of one task: pull after pull until the queue is empty.
+        """Yield all rows of one task. The task makes one pull after the other until the queue is empty.
 
         A pull with few messages does not prove that the queue is empty, because the broker may be slow, or another task
-        may have prefetched the rest. So a browser looks into the queue too. The end is recorded in the spool as a pull
-        of its own, so that each reading ends after the same pulls.
+        may have prefetched the rest. Therefore a browser looks into the queue too. The spool records the end as a
+        further pull. Therefore each reading ends after the same pulls.
         """
         query, part, share = partition.value
         spool = Spool(self._options.spool, query)
@@ -93,7 +93,8 @@ class JmsDrainReader(DataSourceReader):
     def _is_empty(self, spool: Spool, last: int, part: int) -> bool:
         if not spool.was_short(last, part):
             return False
-        # if two pulls get nothing, the messages that a browser shows are for others, for example in a message group
+        # if two pulls get nothing, the messages that a browser shows are for other consumers, for example in a message
+        # group
         in_vain = last > 0 and spool.taken_by(last, part) == spool.taken_by(last - 1, part) == 0
         return in_vain or not is_waiting(self._options, self._options.idleMs)
 
@@ -105,7 +106,7 @@ def _share(limit: int | None, part: int, parts: int) -> int | None:
 class JmsBrowseReader(DataSourceReader):
     """Browses the queue in one partition, because every browser sees all messages.
 
-    The rows are not a snapshot, because others may send and receive meanwhile.
+    The rows are not a snapshot, because other clients may send and receive during the read.
     """
 
     def __init__(self, options: Options) -> None:

@@ -1,4 +1,4 @@
-"""Message bodies as bytes and back: text as UTF-8, bytes as they are, maps and streams as JSON without loss."""
+"""Turns message bodies into bytes and back. Text becomes UTF-8, and maps and streams become JSON without loss."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def message_of(session: Session, body: bytes | str | None, body_type: str | None
     """Return a new message with this body, as the reverse of :func:`body_of`. Without a type, a ``str`` makes a text
     message and ``bytes`` make a bytes message.
 
-    The session creates the message, so that the message obeys the URL's options for properties.
+    The session creates the message, because the options of the URL for properties then apply.
 
     Raises:
         MessageFormatException: the type cannot be sent, or the body does not fit the type.
@@ -105,7 +105,9 @@ def _key(key: Any) -> Any:
 
 
 def _mark(value: Any) -> Any:
-    """Return a value for JSON. If JSON does not have its type, the result names the type, as in ``{"byte": 5}``."""
+    """Return a value for JSON. If JSON does not have the type of the value, the result names the type, as in ``{"byte":
+    5}``.
+    """
     kind = type(value)
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}

@@ -1,4 +1,4 @@
-"""The columns of the format ``jms``. This module makes rows of messages, and turns texts of properties into values."""
+"""The columns of the format ``jms``. This module turns messages into rows, and texts of properties into values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ DUPLICATE_ID = "_AMQ_DUPL_ID"
 """The property by which Artemis recognises the second copy of a send."""
 GROUP = "JMSXGroupID"
 PORTABLE = "portable"
-"""The kind of a property whose type JMS does not have, such as bytes or a list. A sender over AMQP may choose it."""
+"""The kind of a property whose type JMS does not have, such as bytes or a list. A sender over AMQP may use such a
+type.
+"""
 
 _TEXTS = pa.map_(pa.string(), pa.string())
 _TIME = pa.timestamp("us", tz="UTC")
@@ -182,9 +184,10 @@ def _origin(message: Message) -> str | None:
 
 
 def destination_of(name: str) -> Destination:
-    """Return the destination that a row names; the reverse of the column ``destination``."""
+    """Return the destination for a text of the column ``destination``."""
     kind = Topic if name.startswith("topic://") else Queue
-    return kind._literal(name.removeprefix("topic://"))  # a stranger may have chosen the name, so it sets no options
+    # the name must not set options, because a stranger may have chosen the name
+    return kind._literal(name.removeprefix("topic://"))
 
 
 def _is_text(value: Any) -> bool:
@@ -222,8 +225,8 @@ def _as_text(value: Any) -> str | None:
 
 
 def property_value(text: str | None, kind: str | None) -> Any:
-    """Return the value of a property. ``kind`` is its type in the column ``property_types``; without a type the value
-    is text.
+    """Return the value of a property. ``kind`` is the type in the column ``property_types``. Without a type the value
+    is a ``str``.
 
     Raises:
         ValueError: the type is unknown, or the text does not fit the type.

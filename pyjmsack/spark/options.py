@@ -1,4 +1,4 @@
-"""The options of the format ``jms``: their names and meanings, and errors that name the nearest right one."""
+"""The options of the format ``jms``. An error about an unknown option names the nearest known option."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def _seconds_from_ms(value: str) -> float:
 
 
 def _wait_from_ms(value: str) -> float:
-    """Return the seconds of an option in milliseconds. 0 is refused, because then every queue would seem empty."""
+    """Return the seconds of an option in milliseconds. 0 is refused, because a wait of 0 seconds makes every queue seem
+    empty.
+    """
     return _count(value) / 1000
 
 
@@ -84,7 +86,7 @@ def _name(value: str) -> str:
 def _secret_reference(value: str) -> str:
     kind, _, name = value.partition(":")
     if kind not in ("env", "file") or not name:
-        raise ValueError("expected env:VARIABLE or file:/path, not the secret itself: options show up in plans")
+        raise ValueError("expected env:VARIABLE or file:/path, not the secret itself: Spark shows options in plans")
     return value
 
 
@@ -142,7 +144,7 @@ class Options:
             },
         )
         connection = factory.create_connection()
-        # this listener ignores the error of the connection, because the next call that needs the connection raises it
+        # this listener ignores the error of the connection, because the next call on the connection raises the error
         connection.exception_listener = lambda error: None
         return connection
 

@@ -1,9 +1,9 @@
-"""One pull, in an executor: receive in a transaction, spool, commit. This order loses nothing.
+"""Makes one pull in an executor: receives in a transaction, writes to the spool, commits. This order loses no message.
 
 The commit of the transaction acknowledges the messages, and the answer to the commit proves the acknowledgement. An
 acknowledgement outside of a transaction gets no answer in AMQP (AMQP 1.0, 2.6.12). If this process dies before the
-commit, the broker delivers all messages again. The rows in the spool are then the rows of this pull, and a message that
-arrives again is recognised by its identity and dropped.
+commit, the broker delivers all messages again. Then the rows in the spool are the rows of this pull. A message that
+arrives again is recognised by its identity, and dropped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Received(NamedTuple):
     messages: list[Message]
     times: list[datetime]
     short: bool
-    """Whether the queue was empty before the pull had as many messages as it may take."""
+    """Whether the queue was empty before the pull had the most messages that the pull may take."""
 
 
 def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
@@ -52,8 +52,9 @@ def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
 
     Raises:
         JMSException: the broker cannot be reached, or refuses the pull. Spark then runs the task again.
-        FileNotFoundError: the batch of this late task is processed already, or the spool is not shared.
-        OptionError: the rows were spooled without the bodies that are asked for now.
+        FileNotFoundError: the batch of this late task is already processed, or the hosts do not share the directory of
+            the spool.
+        OptionError: the program asks for bodies, but the rows were spooled without bodies.
         OSError: the spool cannot be written to, or has no room. Nothing was taken.
     """
     spool = Spool(options.spool, place.query)
@@ -69,7 +70,7 @@ def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
 def pull(options: Options, spool: Spool, place: Place) -> None:
     """Take messages from the queue into the spool."""
     spool.require_room(place.pull, options.maxBytesPerPartition)
-    credit = min(options.credit, place.cap)  # more would keep messages from other consumers
+    credit = min(options.credit, place.cap)  # a higher prefetch would withhold messages from other consumers
     with options.connect(credit) as connection, connection.create_session(AckMode.SESSION_TRANSACTED) as session:
         connection.start()
         with _without_collector():
@@ -79,8 +80,8 @@ def pull(options: Options, spool: Spool, place: Place) -> None:
             )
             known = identities(received.messages, batch)
         if options.dedup:
-            # after receive(), because a message is delivered again only after the connection that had it has ended, and
-            # its row was spooled before that
+            # this comes after receive(), because a message is delivered again only after its earlier connection has
+            # ended, and the row was spooled before that end
             batch, known = _without_known(batch, known, spool)
         taken = len(received.messages)
         if not spool.publish(place.pull, place.part, batch, known, taken=taken, short=received.short):
@@ -89,7 +90,12 @@ def pull(options: Options, spool: Spool, place: Place) -> None:
         try:
             session.commit()
         except JMSException as error:
-            log.warning("%s: the acknowledgement is in doubt (%s); redelivered messages are dropped", place, error)
+            log.warning(
+                "%s: it is not known whether the broker got the acknowledgement (%s); messages that come again are"
+                " dropped",
+                place,
+                error,
+            )
         else:
             spool.confirm(place.pull, place.part)
 
@@ -174,10 +180,10 @@ def _without_known(batch: pa.RecordBatch, identity: pa.Array, spool: Spool) -> t
 
 
 def is_waiting(options: Options, timeout: float) -> bool:
-    """Whether the queue has a message for this query, or gets one within ``timeout`` seconds.
+    """Return whether the queue has a message for this query, or gets such a message within ``timeout`` seconds.
 
-    A browser shows this, because it takes no message and leaves out the messages that other consumers hold. Over STOMP
-    Artemis has no browsers. There this function receives one message and gives it back to the front of the queue,
+    A browser is used, because a browser takes no message and leaves out the messages that other consumers hold. Over
+    STOMP Artemis has no browsers. There this function receives one message and gives it back to the front of the queue,
     without counting a delivery.
     """
     queue = Queue(str(options.queue))

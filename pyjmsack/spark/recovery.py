@@ -14,7 +14,7 @@ __all__ = ["recover"]
 
 
 def recover(spark: SparkSession, spool_location: str | Path) -> DataFrame:
-    """Return the rows in a spool. Their messages are acknowledged, and perhaps not processed.
+    """Return the rows in a spool. The messages of these rows are acknowledged, and perhaps not processed.
 
     A query whose checkpoint is lost leaves such rows, and the broker does not have the messages any more. This function
     reads the rows into the driver at once, and deletes nothing.

@@ -9,12 +9,14 @@ __all__ = ["dead_letters", "send_back"]
 
 _HOMELESS = {
     "have no origin": "origin is null",
-    "come from a subscription, whose topic would hand them to every subscriber": "origin like '%::%'",
+    "come from a subscription, and their topic would deliver them to every subscriber": "origin like '%::%'",
 }
-"""Why a dead letter cannot be sent back. Each reason has the condition for the rows that it concerns."""
+"""The reasons why a dead letter cannot be sent back. Each reason has the SQL condition that finds the rows."""
 
 _PLACE = ("received", "batch", "part", "idx")
-"""The columns with the time of a row and its place in the drain. They are the same in each reading of a drain."""
+"""The columns with the time of a row and its place in the drain. A repeated read with the same ``drainId`` gives the
+same values.
+"""
 
 
 def _text(name: str) -> Column:
@@ -29,7 +31,7 @@ def dead_letters(spark: SparkSession, **options: str) -> DataFrame:
     from.
 
     A second read with the same ``drainId`` gives the same rows, because the spool keeps the rows of all messages that
-    left the queue. So :func:`send_back` can be repeated after a crash.
+    left the queue. Therefore :func:`send_back` can be repeated after a crash.
 
     Args:
         spark: a session in which the format ``jms`` is registered.
@@ -42,20 +44,19 @@ def dead_letters(spark: SparkSession, **options: str) -> DataFrame:
 def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **options: str) -> None:
     """Send dead letters to the queues that they came from. A repeated call sends no letter twice.
 
-    Each letter gets a new duplicate id, because with the old one Artemis would accept the letter and drop it. The new
-    id is made from ``attempt``, the message id, and the place of the row in the read that took it (``drainId``). The
-    place counts because two letters may have the same message id.
+    Each letter gets a new duplicate id, because Artemis would accept and drop a letter with the old id. The new id is
+    made from ``attempt``, the message id, and the place of the row in the read (``drainId``). The place is needed,
+    because two letters may have the same message id.
 
     Args:
         letters: rows of :func:`dead_letters`, which may be changed or filtered.
         attempt: another number sends the same letters once more.
-        to: the queue for all letters. ``None`` means that each goes to its own queue.
+        to: the queue for all letters. ``None`` means that each letter goes to the queue in its column ``origin``.
         options: options of a write: ``url``, and the login.
 
     Raises:
-        ValueError: a row has no origin; or it comes from a subscription, whose topic would deliver it to all
-            subscribers; or it has no message id, from which the duplicate id is made. Give ``to``, or filter these
-            rows. Nothing was sent.
+        ValueError: a row has no origin or no message id, or comes from a subscription, whose topic would deliver the
+            letter to all subscribers. Give ``to``, or filter these rows. Nothing was sent.
     """
     if count := letters.where("message_id is null").count():
         raise ValueError(

@@ -19,19 +19,19 @@ OLDEST = 17
 MODULE = "jdk.incubator.vector"
 """The module of Java that Spark's launcher needs.
 
-Trimmed runtime images do not have this module, and Java's own error then says only that the module is not found.
+A trimmed runtime image does not have this module, and Java's error says only that the module is not found.
 """
 
 
 class JavaError(RuntimeError):
-    """There is no Java that can run Spark."""
+    """Java is missing, or cannot run Spark."""
 
 
 def check_java() -> None:
     """Check that Spark finds a full JDK of version 17 or newer, in ``JAVA_HOME`` or on the path.
 
     Raises:
-        JavaError: there is no such JDK. The text says what was found.
+        JavaError: there is no such JDK. The text names the Java that was found.
     """
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
@@ -39,8 +39,8 @@ def check_java() -> None:
     if java is None:
         raise JavaError(f"{wanted}; there is no java in JAVA_HOME or on the path")
     try:
-        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)  # noqa: S603 - the user's own Java
-        modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, timeout=60)  # noqa: S603 - as above
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)  # noqa: S603 - own Java
+        modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, timeout=60)  # noqa: S603 - own Java
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JavaError(f"{wanted}; {java} does not run: {error}") from error
     version = re.search(r'version "(?:1\.)?(\d+)', said.stderr)

@@ -25,14 +25,14 @@ __all__ = ["JmsDataSource"]
 class JmsDataSource(DataSource):
     """The format ``jms``: queues as streams, as batches, and as sinks. ``docs/spark.md`` has the options and columns.
 
-    Register it once per session with ``spark.dataSource.register(JmsDataSource)``. The package must be installed on all
-    executors.
+    Register the class once per session with ``spark.dataSource.register(JmsDataSource)``. The package must be installed
+    on all executors.
 
     Args:
         options: the options of the query, as Spark gives them.
 
     Raises:
-        OptionError: an option is unknown, missing or wrong. The text names the nearest right one.
+        OptionError: an option is unknown, missing or wrong. The text names the nearest known option.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -76,7 +76,7 @@ class JmsDataSource(DataSource):
 
         Args:
             schema: the columns of the data frame.
-            overwrite: whether the program said ``mode("overwrite")``, which is refused.
+            overwrite: whether the program called ``mode("overwrite")``, which is refused.
 
         Raises:
             OptionError: the mode is ``overwrite``, or columns or options do not fit.

@@ -1,4 +1,5 @@
-"""The spool: the only copy of messages that are acknowledged and not yet processed. So the spool is durable and shared.
+"""The spool has the only copy of messages that are acknowledged and not yet processed. Therefore it is durable and
+shared.
 
 ::
 
@@ -37,8 +38,8 @@ _SPAN, _TAKEN, _SHORT, _END = (f"pyjmsack.{name}".encode() for name in ("created
 class Span(NamedTuple):
     """The earliest and the latest ``created`` of some messages, in ms.
 
-    A redelivered message keeps its time. So if two spans do not touch, no message belongs to both, and the ids need not
-    be compared.
+    A redelivered message keeps its time. Therefore, if two spans do not touch, no message belongs to both, and the ids
+    need not be compared.
     """
 
     first: int
@@ -55,7 +56,7 @@ class Span(NamedTuple):
         return cls(min(microseconds) // 1000, max(microseconds) // 1000)
 
     def touches(self, other: Span) -> bool:
-        """Whether the spans have a moment in common."""
+        """Return whether the spans have a moment in common."""
         return self.first <= other.last and other.first <= self.last
 
 
@@ -77,17 +78,18 @@ class Spool:
         would create the directory of a processed pull again.
 
         Raises:
-            FileExistsError: the pull is processed already. New rows must not get its number, because Spark would take
-                them for processed.
+            FileExistsError: the pull is processed already. New rows must not get the number of this pull, because Spark
+                would regard the rows as processed.
         """
         for folder in (self._ids, self._tmp, self._pull(pull)):
             folder.mkdir(parents=True, exist_ok=True)
         _sync_directory(self.root.parent)
         _sync_directory(self.root)
-        if pull < self._processed():  # after mkdir(), because retire() writes the number first
+        # this check comes after mkdir(), because retire() writes the number before it deletes the directory
+        if pull < self._processed():
             raise FileExistsError(
-                f"pull {pull} of {self.root} was processed already, so no new rows may have its number, because"
-                " Spark would take them for processed"
+                f"pull {pull} of {self.root} was processed already. New rows cannot have its number, because Spark"
+                " would regard them as processed"
             )
 
     def _processed(self) -> int:
@@ -98,21 +100,21 @@ class Spool:
     def require_room(self, pull: int, room: int) -> None:
         """Check, before a message is taken, that the rows of a pull (a numbered batch) can be written.
 
-        Without this check the task would have to give the messages back. Each time counts as a delivery, and after a
+        Without this check the task would have to give the messages back. Each attempt counts as a delivery, and after a
         few deliveries the broker makes a message a dead letter.
 
         Args:
             room: bytes that must be free.
 
         Raises:
-            FileNotFoundError: the pull is processed already, or the directory is not on this host.
+            FileNotFoundError: the pull is processed already, or this host does not have the directory.
             OSError: the directory cannot be written to, or has no room.
         """
         folder = self._pull(pull)
         if not folder.is_dir():
             raise FileNotFoundError(
                 errno.ENOENT,
-                "this pull is processed already, or the spoolLocation is not shared by the driver and all executors",
+                "this pull is processed already, or the driver and the executors do not share one spoolLocation",
                 str(folder),
             )
         probe = self._tmp / uuid.uuid4().hex
@@ -141,18 +143,18 @@ class Spool:
         short: bool,
         end: bool = False,
     ) -> bool:
-        """Write the rows of a pull durably. Other processes see all of them or none.
+        """Write the rows of one partition of a pull durably. Other processes see all rows or no rows.
 
         Args:
-            identities: the identity of each row's message, by which a redelivery is recognised. It is null for a
-                message without an id.
+            identities: the identity of each row's message, by which a redelivery is recognised. The identity is null
+                for a message without an id.
             taken: how many messages were received, including those that were dropped as redelivered.
-            short: whether the queue was empty before the pull had as many messages as it may take.
-            end: whether this partition is finished, in a read that ends when the queue is empty.
+            short: whether the queue was empty before the pull had the most messages that the pull may take.
+            end: whether this partition has no further pulls. Only a read in the mode ``drain`` has an end.
 
         Returns:
-            False if another task published this partition first, or the batch is processed already. These rows are then
-            not used.
+            False if another task published this partition first, or the batch is processed already. Then the
+            rows of this call are not used.
         """
         span = Span.of(batch["created"])
         notes = {_SPAN: _pair(span), _TAKEN: b"%d" % taken, _SHORT: b"%d" % short, _END: b"%d" % end}
@@ -177,7 +179,7 @@ class Spool:
         return True
 
     def confirm(self, pull: int, part: int) -> None:
-        """Remember that the broker confirmed the acknowledgement of this partition's messages."""
+        """Record that the broker confirmed the acknowledgement of this partition's messages."""
         with suppress(FileNotFoundError):  # the batch was processed in the meantime
             self.file(pull, part).with_suffix(".acked").touch()
 
@@ -198,48 +200,51 @@ class Spool:
         return int(_notes(self.file(pull, part))[_TAKEN])
 
     def was_short(self, pull: int, part: int) -> bool:
-        """Whether this partition of the pull found the queue empty before it had all the messages that it may take."""
+        """Return whether the queue was empty before this partition of the pull had the most messages that it may
+        take.
+        """
         return _notes(self.file(pull, part))[_SHORT] == b"1"
 
     def is_end(self, pull: int, part: int) -> bool:
-        """Whether this partition of a drain has no more pulls."""
+        """Return whether this partition of a drain has no more pulls."""
         return _notes(self.file(pull, part)).get(_END) == b"1"
 
     def known(self, span: Span, asked: pa.Array) -> set[str]:
-        """Return those of the identities ``asked`` that belong to messages which were spooled before. Only files with a
-        message of this ``span`` of time are read.
+        """Return the identities in ``asked`` whose messages were spooled before. Only files with a message of this
+        ``span`` of time are read.
         """
         known: set[str] = set()
         ids = asked.drop_null()
         for path in self._rows():
-            # if the file was deleted just now, its ids are in the list below, because they are written before that
+            # if the file was deleted just now, the list below has its ids, because the ids are written before the file
+            # is deleted
             with suppress(FileNotFoundError):
                 if span.touches(_span(_notes(path)[_SPAN].decode())):
                     known.update(_common_ids(path, ids))
         for path in self._ids.glob("*.ids"):
             if span.touches(_span(path.name.split("_")[2])):
-                with suppress(FileNotFoundError):  # deleted just now
+                with suppress(FileNotFoundError):  # another process deleted the file just now
                     known.update(_common_ids(path, ids))
         return known
 
     # -- retention ----------------------------------------------------------------------------------------------
 
     def retire(self, before: int, window: float) -> None:
-        """Delete the rows of processed pulls, which are those below ``before``. Keep the identities of their messages.
+        """Delete the rows of processed pulls, which have numbers below ``before``. Keep the identities of the messages.
 
         Args:
-            window: seconds to keep the identities of confirmed pulls. Those of unconfirmed pulls are kept for ever,
-                because the broker may still have the messages.
+            window: seconds to keep the identities of confirmed pulls. Identities of unconfirmed pulls are kept for
+                ever, because the broker may still have the messages.
         """
         if not self.root.exists():
-            return  # a call that needs the spool reports its error
+            return  # the next call that needs the spool reports the error
         if before > self._processed():
             written = self._tmp / uuid.uuid4().hex
             written.write_text(str(before), encoding="utf-8")
             written.replace(self.root / "processed")
         for folder in sorted(self.root.glob(PULLS)):
             if int(folder.name) < before:
-                with suppress(FileNotFoundError):  # another process deletes it too
+                with suppress(FileNotFoundError):  # another process deletes the same file
                     self._retire(folder)
         oldest = time.time() - window
         for path in self._ids.glob("*_acked.ids"):
@@ -250,18 +255,18 @@ class Spool:
     def _retire(self, folder: Path) -> None:
         for path in folder.glob("*.arrow"):
             state = "acked" if path.with_suffix(".acked").exists() else "open"
-            # without Python objects, because the first pa.array() of such objects imports pandas for a quarter of a
-            # second
+            # this makes no Python objects, because the first pa.array() of Python objects imports pandas, which takes
+            # 0.25 s
             ids = pa.record_batch({_IDENTITY: _read_identities(path).combine_chunks()})
             self._link(ids, self._ids / f"{int(folder.name)}_{path.stem}_{_notes(path)[_SPAN].decode()}_{state}.ids")
-        # renamed before it is deleted, because a late task could publish in a half empty directory
+        # the directory is renamed before it is deleted, because a late task could publish in a half empty directory
         gone = folder.rename(self._tmp / uuid.uuid4().hex)
         shutil.rmtree(gone)
 
     def sweep(self) -> None:
         """Delete unfinished files of killed tasks.
 
-        If a task is still running, it cannot publish its rows after this, and gives its messages back.
+        A task that is still running cannot publish its rows after this call, and gives its messages back.
         """
         for path in self._tmp.glob("*"):
             if path.is_dir():
@@ -270,7 +275,7 @@ class Spool:
                 path.unlink(missing_ok=True)
 
     def has_rows(self) -> bool:
-        """Whether the spool has rows that no batch has processed."""
+        """Return whether the spool has rows that no batch has processed."""
         return any(self._rows())
 
     def _rows(self) -> Iterator[Path]:
@@ -305,11 +310,11 @@ def _notes(path: Path) -> dict[bytes, bytes]:
 
 
 def _common_ids(path: Path, ids: pa.Array) -> list[str]:
-    """Return the identities that are both in the file and in ``ids``. Arrow compares them, because as Python objects
-    the identities of several hours would not fit in memory.
+    """Return the identities that are both in the file and in ``ids``. Arrow compares the identities, because the
+    identities of several hours do not fit in memory as Python objects.
     """
     column = _read_identities(path)
-    known = pc.is_in(column, value_set=ids)  # pyright: ignore[reportAttributeAccessIssue] - made when imported
+    known = pc.is_in(column, value_set=ids)  # pyright: ignore[reportAttributeAccessIssue] - pyarrow makes it at import
     return column.filter(known).to_pylist()
 
 

@@ -21,31 +21,33 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads a queue as a stream. An offset is ``{"q": query uuid, "n": pull, "p": partitions, "c": messages per
     partition}``.
 
-    The partitions and the size of a pull come from its offset and not from the options. So a pull that is read again
-    has as many parts as before, even if the options have changed since.
+    The partitions and the size of a pull come from its offset and not from the options. Therefore a pull that is read
+    again has as many parts as before, even if the options have changed.
     """
 
     def __init__(self, options: Options) -> None:
         options.require("queue", "spoolLocation")
         if options.mode not in (None, "stream"):
-            raise OptionError(f"option 'mode': readStream knows 'stream' only, not {options.mode!r}")
+            raise OptionError(f"option 'mode': expected 'stream' for readStream, not {options.mode!r}")
         self._options = options
         self._initial: dict[str, Any] | None = None
         self._retired = False
         self._target: int | None = None
-        """How many messages a run with the trigger AvailableNow still has to take. ``None`` for other triggers."""
+        """The number of messages that a run with the trigger AvailableNow still has to take. ``None`` for other
+        triggers.
+        """
         self._counted: int | None = None
         """The last pull whose messages were subtracted from ``_target``."""
         self._in_vain = 0
-        """How many of the last pulls in a row took no message."""
+        """The number of pulls without a message since the last pull with a message."""
 
     # -- in the driver ------------------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:
         """Return the offset at which a new query begins. Spark calls this twice, and both results must be the same.
 
-        Spark also calls this before it repeats the first batch of a checkpoint. It then does not use this offset,
-        because the offset of the batch names the spool.
+        Spark also calls this before it repeats the first batch of a checkpoint. In this case Spark does not use the
+        result, because the offset of the batch names the spool.
         """
         if self._initial is None:
             self._initial = self._offset(str(uuid.uuid4()), 0, self._options.maxMessagesPerPartition)
@@ -100,8 +102,8 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return most if rows is None else min(most, -(-rows // self._options.partitions))
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Count the waiting messages. This run takes as many messages and no more. If the run waited for an empty queue
-        instead, it might never end, because producers go on sending.
+        """Count the waiting messages, because this run takes that number of messages and no more. A run until the queue
+        is empty might never end, because producers go on sending.
         """
         self._target = count_waiting(self._options)
 
@@ -116,23 +118,24 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._target = max(0, self._target - taken)
             self._in_vain = 0 if taken else self._in_vain + 1
         if self._in_vain > 1:
-            # two pulls got no message, although a browser shows some: the queue is paused, or these messages are for
+            # two pulls got no message, although a browser shows messages. The queue is paused, or the messages are for
             # other consumers
             self._target = 0
         self._counted = max(first, reached["n"])
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return the tasks of a micro-batch. After a restart they are the same as before.
+        """Return the tasks of a micro-batch. A repeated call after a restart gives the same tasks.
 
         Raises:
-            OptionError: the spool of this checkpoint is gone, and the acknowledged messages with it; or the spool is
+            OptionError: the spool of this checkpoint is missing, and with it the acknowledged messages; or the spool is
                 newer than the checkpoint.
         """
         spool = self._spool(end)
         if not spool.root.exists():
             raise OptionError(
-                f"option 'spoolLocation': {spool.root} is missing. The spool belongs to the checkpoint: without it "
-                "messages that were acknowledged and not processed are lost. Restore the spool, or begin with a new "
+                f"option 'spoolLocation': {spool.root} is missing. The spool belongs to the checkpoint. Without the"
+                " spool, messages that were acknowledged and not processed are lost. Restore the spool, or begin with"
+                " a new "
                 "checkpoint"
             )
         pulls = range(start["n"] + 1, end["n"] + 1)
@@ -157,7 +160,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._spool(end).retire(end["n"] + 1, self._options.dedupWindow)
 
     def stop(self) -> None:
-        """Do nothing. The next run cleans up, because Spark does not always call this method."""
+        """Do nothing. The next run deletes old files, because Spark does not always call ``stop``."""
 
     def _spool(self, offset: dict[str, Any]) -> Spool:
         return Spool(self._options.spool, offset["q"])

@@ -1,4 +1,6 @@
-"""``df.write.format("jms")`` and ``df.writeStream.format("jms")``: a task succeeds when the broker has all its rows."""
+"""Writes for ``df.write.format("jms")`` and ``df.writeStream.format("jms")``. A task succeeds when the broker has all
+its rows.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +50,9 @@ SENT = {
     "time_to_live_ms": ("bigint", "int"),
     "destination": ("string",),
 }
-"""The columns that become a message, and the types they may have; all but ``body`` are optional."""
+"""The columns that become a part of a message, with their allowed types. All columns except ``body`` are optional."""
 NOTES = SPARK_SCHEMA.keys() - SENT.keys()
-"""The columns of a read that a write ignores, because the broker or the producer sets their values anew."""
+"""The columns of a read that a write ignores, because the broker or the producer sets new values."""
 
 
 @dataclass
@@ -61,7 +63,7 @@ class Sent(WriterCommitMessage):
 
 
 def check_columns(options: Options, schema: StructType) -> None:
-    """Raise ``OptionError`` for a data frame that cannot be written, before a task starts."""
+    """Check the columns of a data frame before a task starts. Raise ``OptionError`` if they cannot be written."""
     known = {*SENT, *NOTES, options.dedupColumn}
     for field in schema.fields:
         if field.name not in known:
@@ -80,7 +82,7 @@ def check_columns(options: Options, schema: StructType) -> None:
 
 
 def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
-    """Send all rows and wait until the broker has confirmed each.
+    """Send all rows, and wait until the broker has confirmed each row.
 
     Raises:
         JMSException: a row was refused or not confirmed. Spark then runs the task again, and sends all its rows again.
@@ -96,7 +98,7 @@ def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
             for batch in batches:
                 sent = [_send(session, producer, options, fixed, row) for row in batch.to_pylist()]
                 count += len(sent)
-                _confirm(pending, options)  # waits for the last batch while this one is on its way
+                _confirm(pending, options)  # wait for the batch before, while this batch is on its way
                 pending = sent
             _confirm(pending, options)
     return Sent(count)
@@ -183,15 +185,16 @@ class _Writer:
         if self._options.dedupColumn is not None and rows * 2 > most:
             log.warning(
                 "%d rows were written at once; the broker remembers %d ids (id-cache-size of the address, option "
-                "brokerIdCacheSize). Repeated tasks may have stored rows twice: write at most half as many rows as ids",
+                "brokerIdCacheSize). Repeated tasks may have stored rows twice: write at most half as many rows as"
+                " this number of ids",
                 rows,
                 most,
             )
 
 
 class JmsWriter(_Writer, DataSourceArrowWriter):
-    """Writes a data frame. If Spark repeats a task, its rows are stored twice, unless ``dedupColumn`` lets the broker
-    recognise them.
+    """Writes a data frame. If Spark repeats a task, the broker stores its rows twice, unless ``dedupColumn`` is set and
+    the broker recognises the rows.
     """
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:

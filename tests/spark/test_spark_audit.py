@@ -151,7 +151,7 @@ def made(lost: int, queued: int, unknown: int, look: Look | None = None) -> Audi
 @pytest.mark.parametrize(
     ("counts", "look", "verdict", "step"),
     [
-        ((0, 0, 3), None, "3 lost or still queued, unknown which.", "--url URL"),
+        ((0, 0, 3), None, "3 either lost or still queued.", "--url URL"),
         ((1, 2, 0), Look("AMQP"), "1 lost, 2 still queued.", "look for the listed ids"),
         ((0, 3, 0), Look("AMQP"), "0 lost, 3 still queued.", "let a consumer take"),
         ((1, 2, 3), Look("AMQP", hidden=3), "1 lost, 2 still queued, 3 unknown.", "stop the consumers"),

@@ -1,4 +1,4 @@
-"""The audit: it finds in ledgers the messages that were lost, doubled, delivered again, out of order or in doubt.
+"""The audit finds in ledgers the messages that were lost, doubled, delivered again, out of order or in doubt.
 
 See docs/ledger.md.
 

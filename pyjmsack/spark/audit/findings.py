@@ -1,4 +1,4 @@
-"""Runs the audit on Spark: it scans the tables, and shuffles them once by message and once by producer and consumer."""
+"""Runs the audit on Spark: scans the tables, and groups the rows once by message and once by producer and consumer."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _TITLES = {
     Verdict.LOST: "confirmed, not acknowledged in these ledgers, and not in the queues",
     Verdict.STILL_QUEUED: "confirmed, not acknowledged, and in a queue",
     Verdict.UNKNOWN: "confirmed and not acknowledged; lost or still queued",
-    Verdict.TORN: "of a transaction that was rolled back, or that arrived in part",
+    Verdict.TORN: "in a transaction that was rolled back, or of which only a part arrived",
     Verdict.DUPLICATED: "processed more than once",
     Verdict.REDELIVERED: "delivered more than once",
-    Verdict.OUT_OF_ORDER: "delivered after a later one of the same producer",
+    Verdict.OUT_OF_ORDER: "delivered after a later message of the same producer",
     Verdict.IN_DOUBT: "sent, and nobody knows whether the broker has it",
     Verdict.ACK_IN_DOUBT: "received in a transaction whose commit had no answer",
     Verdict.DEAD_LETTERED: "rejected, expired or over the redelivery limit",
@@ -89,12 +89,15 @@ class Audit:
     """The findings by name: ``lost``, ``still_queued``, ``unknown``, ``torn``, ``duplicated``, ``redelivered``,
     ``out_of_order``, ``in_doubt``, ``ack_in_doubt``, ``dead_lettered``, ``unsent``."""
     never_delivered: int
-    """How many of the lost, queued and unknown messages were never delivered. All others were delivered and not
-    acknowledged."""
+    """How many of the lost, queued and unknown messages were never delivered. All other messages of these kinds were
+    delivered and not acknowledged.
+    """
     latencies: list[Latency]
     outages: list[Outage]
     unclosed: list[str]
-    """Connections that were not closed. Their unfinished messages have no row."""
+    """Connections that were not closed. The ledgers have no rows for messages that such a connection had not
+    finished.
+    """
     timeline: list[tuple[datetime, str, int]]
     """``(time, "sends" or "receives", messages per second)``."""
     kills: list[tuple[datetime, str]] = field(default_factory=list)
@@ -123,7 +126,7 @@ class Audit:
         torn = self.findings["torn"].count
         parts = []
         if self.unknown and not self.lost and not self.queued:
-            parts.append(f"{self.unknown:,} lost or still queued, unknown which")
+            parts.append(f"{self.unknown:,} either lost or still queued")
         elif self.lost or self.queued or self.unknown:
             unknown = f", {self.unknown:,} unknown" if self.unknown else ""
             parts.append(f"{self.lost:,} lost, {self.queued:,} still queued{unknown}")
@@ -136,20 +139,22 @@ class Audit:
         """The next step for the user. ``None`` if there is nothing to do."""
         if self.unknown and self.look is None:
             return (
-                "Next: run the audit again with --url URL, which asks the broker which of them its queues still have;"
-                " or count them yourself (pyjmsack stat, pyjmsack dlq ls) and give --still-queued N."
+                "Next: run the audit again with --url URL, which asks the broker which of the messages are still in its"
+                " queues; or count the messages in the queues yourself (pyjmsack stat, pyjmsack dlq ls) and give"
+                " --still-queued N."
             )
         if self.unknown and self.look is not None and self.look.hidden is None:
             return f"Next: run the audit again as a user who may manage the broker, because {self.look.reason}."
         if self.unknown:
             return (
-                "Next: stop the consumers, so that the broker puts back what they hold, and run the audit again, over"
-                " the protocol of the senders. Messages that are scheduled, or more than a look can see, stay unknown."
+                "Next: stop the consumers, because they hold messages that a browser does not show, and run the audit"
+                " again, over the protocol of the senders. Scheduled messages, and messages beyond the limit of a look,"
+                " stay unknown."
             )
         if not self.ok:
             return (
-                "Next: look for the listed ids in the logs of the broker and its clients, at the times of the outages;"
-                " and in queues that were not looked into, which --queue NAME adds."
+                "Next: look for the listed ids in the logs of the broker and its clients, at the times of the outages."
+                " Use --queue NAME to look into further queues."
             )
         if self.queued:
             return "Next: let a consumer take the messages that are still queued (pyjmsack browse QUEUE shows them)."
@@ -176,7 +181,7 @@ def run_audit(
         paths: the ledgers.
         suspects: how many message ids to list at most for each finding.
         still_queued: how many messages are known to be in the queues and dead-letter queues.
-        look: what the broker has in its queues, from :func:`look_into`. Give either ``look`` or ``still_queued``.
+        look: the content of the queues of the broker, from :func:`look_into`. Give either ``look`` or ``still_queued``.
 
     Raises:
         LedgerError: a path is not a ledger, or a ledger is damaged.
@@ -220,10 +225,10 @@ def run_audit(
 
 
 def _cannot_tell(findings: dict[str, Finding], hidden: int | None) -> None:
-    """Count up to ``hidden`` lost messages as unknown, because they may be in a queue without being shown."""
+    """Count up to ``hidden`` lost messages as unknown, because a queue may have them although no browser shows them."""
     lost, unknown = findings["lost"], findings["unknown"]
     count = lost.count if hidden is None else min(hidden, lost.count)
-    if count == lost.count:  # otherwise nobody knows which ids are unknown
+    if count == lost.count:  # if only a part of the lost messages is unknown, nobody knows the ids of that part
         unknown.ids, lost.ids = sorted(unknown.ids + lost.ids), []
     unknown.count += count
     lost.count -= count

@@ -19,7 +19,7 @@ MOST_IDS = 1_000_000
 _MOST_QUEUES = 1000
 _QUEUE = "queue://"
 _GRAVES = {"artemis": ("DLQ", "ExpiryQueue"), "classic": ("ActiveMQ.DLQ",)}
-"""The queues into which the brokers put dead letters by default."""
+"""For each kind of broker, the default queues of dead letters and expired messages."""
 
 
 @dataclass
@@ -36,8 +36,9 @@ class Look:
     absent: list[str] = field(default_factory=list)
     """Queues that the broker does not have."""
     hidden: int | None = 0
-    """The number of messages in the queues that no browser shows, because consumers hold them, they are scheduled, or a
-    limit was reached. ``None`` means that they could not be counted."""
+    """The number of messages in the queues that no browser shows, because consumers hold the messages, the messages are
+    scheduled, or a limit was reached. ``None`` means that the messages could not be counted.
+    """
     reason: str = ""
     """The reason why the hidden messages could not be counted."""
 
@@ -71,7 +72,7 @@ def look_into(factory: ConnectionFactory, queues: Iterable[str], *, jolokia: str
     Raises:
         UnsupportedFeatureException: this broker has no browser over this protocol.
         ValueError: there are too many queues.
-        JMSException: the broker cannot be reached, or refuses the look.
+        JMSException: the broker cannot be reached, or refuses the browsers.
     """
     with factory.create_connection() as connection:
         # this listener ignores the error of the connection, because the browser raises the same error
@@ -114,7 +115,7 @@ def _look(connection: Connection, manager: Manager | None, name: str, look: Look
     own = Queue(name).name.rpartition("::")[2]
     if manager is None:
         if name in {grave for some in _GRAVES.values() for grave in some}:
-            return  # nobody can tell whether the queue exists, and a look might create it
+            return  # without a manager nobody knows whether the queue exists, and a browser might create the queue
         _browse(connection, name, look)
         return
     try:
@@ -132,7 +133,7 @@ def _browse(connection: Connection, name: str, look: Look) -> None:
     seen = 0
     with connection.create_session() as session, session.create_browser(Queue(name)) as browser:
         for message in browser:
-            if len(look.ids) >= MOST_IDS:  # the rest counts as hidden
+            if len(look.ids) >= MOST_IDS:  # messages beyond the limit count as hidden
                 break
             if message.message_id is not None:
                 look.ids.append(message.message_id)

@@ -63,8 +63,8 @@ def _end(event: dict[str, Any], later: list[dict[str, Any]]) -> datetime:
 
 
 def unclosed(events: Iterable[dict[str, Any]]) -> list[str]:
-    """Return the connections that were not closed. Their process was killed, they are still open, or their ledger
-    stopped.
+    """Return the connections that were not closed. The process of such a connection was killed, or the connection is
+    still open, or its ledger stopped.
     """
     rows = [*events]
     closed = {event["connection_id"] for event in rows if event["kind"] == "closed"}
@@ -72,7 +72,9 @@ def unclosed(events: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def phase_name(phase: int, outages: int) -> str:
-    """Return the name of a phase: 0 is before the first outage, 2 k + 1 during outage k, 2 k + 2 after it."""
+    """Return the name of a phase: 0 is before the first outage. For outage ``k``, counted from 0, ``2 k + 1`` is during
+    the outage, and ``2 k + 2`` is after the outage.
+    """
     if not outages:
         return "all"
     if phase == 0:

@@ -1,4 +1,6 @@
-"""The report for a browser: one file that includes plotly's script, so that it opens without a network."""
+"""Writes the report for a browser. It is one file that includes plotly's script, because it must open without a
+network.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +27,17 @@ _LOOK = {
     "paper_bgcolor": "rgba(0,0,0,0)",
     "plot_bgcolor": "rgba(0,0,0,0)",
     "margin": {"l": 70, "r": 10, "t": 60, "b": 60},
-    # below the chart, because a telephone has no room beside it
+    # the legend is below the chart, because the screen of a telephone has no room beside the chart
     "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
     "showlegend": True,
 }
 _AXES = {"gridcolor": "rgba(128,128,128,.3)", "linecolor": "#888", "zeroline": False}
 _MARGIN = 1.2
-"""The factor between the highest value of a chart and the end of its axis. A logarithmic axis has it at both ends."""
+"""The factor between the highest value of a chart and the end of its axis. A logarithmic axis has this margin at both
+ends.
+"""
 _NAMED = 4
-"""The most outages with names. With more outages the names would overlap, so that only the numbers are written."""
+"""The most outages with names. With more outages only the numbers are written, because the names would overlap."""
 
 
 def write_page(audit: Audit, path: Path) -> None:
@@ -68,7 +72,8 @@ def _timeline(audit: Audit) -> Any:
     import plotly.graph_objects as go
 
     figure = go.Figure()
-    for name, dash in (("sends", "solid"), ("receives", "dot")):  # so that both are visible
+    # the dashes differ, because one line may cover the other line
+    for name, dash in (("sends", "solid"), ("receives", "dot")):
         points = [(time, rate) for time, table, rate in audit.timeline if table == name]
         times, rates = [time for time, _ in points], [rate for _, rate in points]
         figure.add_scatter(x=times, y=rates, name=name, mode="lines", line_dash=dash)
@@ -79,12 +84,12 @@ def _timeline(audit: Audit) -> Any:
             x1=outage.end,
             fillcolor="red",
             opacity=0.3,
-            line_width=1,  # a short outage would be invisible without a line
+            line_width=1,  # a border, because a short outage would be invisible without one
             line_color="red",
             annotation_text=f"outage {number}, {outage.seconds:.1f} s" if few else str(number),
             annotation_position="top left",
         )
-    if audit.outages:  # for the legend, which has no entries for areas
+    if audit.outages:  # an empty line for the legend, because areas have no entries there
         square = {"color": "red", "symbol": "square", "size": 12, "opacity": 0.3}
         name = "outage: the connection was lost, until it was restored"
         figure.add_scatter(x=[None], y=[None], name=name, mode="markers", marker=square)
@@ -99,7 +104,7 @@ def _timeline(audit: Audit) -> Any:
 def _mark_kills(figure: Any, audit: Audit) -> None:
     for moment, _ in audit.kills:
         figure.add_vline(x=moment, line_color="#888", line_dash="dash", line_width=1)
-    if audit.kills:  # for the legend, which has no entries for vertical lines
+    if audit.kills:  # an empty line for the legend, because vertical lines have no entries there
         name = "the last row of a connection that was not closed: killed, or still open"
         line = {"color": "#888", "dash": "dash", "width": 1}
         figure.add_scatter(x=[None], y=[None], name=name, mode="lines", line=line)
@@ -111,7 +116,7 @@ def _distribution(audit: Audit) -> Any:
     figure = go.Figure()
     ends = [seconds for latency in audit.latencies for seconds in latency.buckets]
     for latency in audit.latencies:
-        # from nothing to all, so that a single bucket makes a line too
+        # the line goes from 0 to 100 %, because a single bucket must make a line too
         shares = [100 * passed / latency.count for passed in accumulate(latency.buckets.values())]
         times = [min(ends) / _MARGIN, *latency.buckets, max(ends) * _MARGIN]
         name = f"{latency.mode}, {latency.protocol}, {latency.phase}"

@@ -31,10 +31,13 @@ __all__ = [
 ]
 
 BUCKETS_PER_E = 50
-"""The number of buckets from a latency to e times this latency, so that each bucket ends 2 % above its start."""
+"""The number of buckets between a latency and ``e`` times this latency. Therefore each bucket ends 2 % above its
+start.
+"""
 MODES = 1000
-"""A number above every acknowledge mode. Other values are multiplied by this number, so that one number can hold them
-and a mode."""
+"""A number above every acknowledge mode. Another value times this number, plus the mode, makes one number that holds
+both.
+"""
 PROTOCOLS = ("amqp", "stomp")
 _TOPIC = "topic://"
 _SPREAD = 4096
@@ -58,8 +61,9 @@ class Verdict(IntFlag):
 
 
 _MODE, _PHASE, _BUCKET = 1 << 12, 1 << 24, 1 << 32
-"""A judgement is one number. The verdict takes the lowest bits, and these factors shift the mode, the phase and the
-bucket above the verdict."""
+"""The factors of the mode, the phase and the bucket in the number of a judgement. The verdict has the lowest bits of
+the number.
+"""
 
 
 class Judgement(NamedTuple):
@@ -69,7 +73,7 @@ class Judgement(NamedTuple):
 
     verdict: int
     timed: bool
-    """Whether both the send and the delivery are known. If not, the fields below this one mean nothing."""
+    """Whether both the send and the delivery are known. Otherwise the fields that follow have no meaning."""
     mode: int
     """The acknowledge mode times 2, plus the place of the protocol in ``PROTOCOLS``."""
     phase: int
@@ -110,7 +114,7 @@ def key_of(column: str = "message_id") -> Column:
 
 
 def receive_key() -> Column:
-    """Return the key of a delivery. A copy that a subscription of a topic got has a key of its own."""
+    """Return the key of a delivery. Each copy for a subscription of a topic has a key of its own."""
     topic = sf.col("destination").startswith(_TOPIC)
     return sf.when(topic, sf.xxhash64("message_id", "destination")).otherwise(key_of())
 
@@ -160,7 +164,7 @@ def receive_rows(receives: DataFrame) -> DataFrame:
         receive_key().alias("key"),
         seen.cast("long").alias("seen"),
         sf.xxhash64("consumer_id").alias("who"),
-        # one number holds the place among the consumer's deliveries, the mode and the protocol
+        # one number has three parts: the place among the deliveries of the consumer, the mode and the protocol
         (sf.col("ordinal") * (2 * MODES) + sf.col("ack_mode") * 2 + protocol).cast("long").alias("number"),
         sf.unix_micros("t_recv").alias("time"),
     )
@@ -196,12 +200,13 @@ def per_message(sends: DataFrame, receives: DataFrame) -> DataFrame:
 def judged(messages: DataFrame, outages: Sequence[Outage]) -> DataFrame:
     """Return, for each message, its ``key`` and ``judgement`` (:class:`Judgement` has its parts).
 
-    A message is out of order if its consumer got a later message of the same producer before it. Messages with several
+    A message is out of order if its consumer got a later message of the same producer earlier. Messages with several
     deliveries are not checked, because a redelivery changes the order.
     """
     delivered = sf.col("counts").bitwiseAND((1 << 32) - 1)
     once = (delivered == 1) & ~_has(_Seen.FLAGGED) & sf.col("producer").isNotNull()
-    # one key for producer and consumer; other messages get many keys, because with one key one task would get them all
+    # messages with one delivery have a key for producer and consumer; all others get many different keys, because with
+    # one key one task would get them all
     pair = sf.when(once, sf.xxhash64("producer", "consumer")).otherwise(sf.pmod("key", sf.lit(_SPREAD)))
     narrow = messages.select(
         "key",
@@ -218,12 +223,12 @@ def judged(messages: DataFrame, outages: Sequence[Outage]) -> DataFrame:
 
 
 def looked(result: DataFrame, sends: DataFrame, look: Look) -> DataFrame:
-    """Correct the verdict "lost" by a look into the queues of a broker.
+    """Correct the verdict "lost" after a look into the queues of a broker.
 
     A message that the look saw is still queued. A message that the look did not see is unknown in two cases. In the
-    first case it was confirmed after the look began. In the second case it was sent over another protocol than that of
-    the look, and the queues have ids that are not in the ledger: the broker shows such a message with a new id, so one
-    of these ids may belong to it.
+    first case, the message was confirmed after the look began. In the second case, the message was sent over another
+    protocol than the protocol of the look, and the queues have ids that are not in the ledger. The broker shows such a
+    message with a new id, therefore one of these ids may belong to the message.
     """
     ids = sends.sparkSession.createDataFrame(pa.table({"message_id": pa.array(look.ids, pa.string())}))
     there = ids.select(key_of().alias("key")).distinct()
@@ -281,7 +286,7 @@ def _timing(outages: Sequence[Outage]) -> Column:
 
 
 def _phase(outages: Sequence[Outage]) -> Column:
-    """Return the phase of a message: before an outage, during it, or after it. A message that was on its way at any
+    """Return the phase of a message, which is before, during or after an outage. A message that was on its way at any
     moment of an outage belongs to the outage.
     """
     phase = sf.lit(2 * len(outages))

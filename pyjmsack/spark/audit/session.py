@@ -1,4 +1,4 @@
-"""The Spark session of an audit: settings for large data, and a check that the cluster answers."""
+"""Makes the Spark session of an audit, with settings for large data, and checks that the cluster answers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ __all__ = ["ClusterError", "audit_session"]
 _PREFIX = "spark://"
 _ANSWER = 10.0  # seconds for the port of a master to answer
 _SETTINGS = {
-    "spark__driver__memory": "4g",  # of a local Spark: enough for ten million messages without the disk
+    "spark__driver__memory": "4g",  # memory of a local Spark: enough for ten million messages without the disk
     "spark__log__level": "ERROR",
     "spark__sql__shuffle__partitions": "32",  # Spark joins the small partitions
-    # takes an eighth less processor time than the default collector; its longer pauses do not matter here
+    # this garbage collector needs an eighth less processor time than the default collector; an audit can accept its
+    # longer pauses
     "spark__driver__defaultJavaOptions": "-XX:+UseParallelGC",
     "spark__executor__defaultJavaOptions": "-XX:+UseParallelGC",
 }
@@ -76,7 +77,7 @@ def _ask(master: str) -> None:
 
 def _wait_for_worker(session: SparkSession, master: str, patience: float) -> None:
     context: Any = session.sparkContext._jsc
-    tracker = context.sc().statusTracker()  # Java's, because Python's does not count executors
+    tracker = context.sc().statusTracker()  # Java's tracker, because the tracker of Python does not count executors
     end = time.monotonic() + patience
     while len(tracker.getExecutorInfos()) < 2:  # the first executor in the list is this program
         if time.monotonic() > end:
