@@ -1,4 +1,4 @@
-"""Decide by the annotations of a listener's parameters which value each parameter gets."""
+"""Decides which value each parameter of a listener gets. The annotation of the parameter decides."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Header:
 
     Args:
         name: the name of a property, or a header by its JMS name such as ``JMSCorrelationID``.
-        default: the value for a message without this property or header. If there is no default, such a message counts
-            as an error of the listener.
+        default: the value for a message without this property or header. If there is no default, a message without the
+            property or header counts as an error of the listener.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Header:
             kind: the type of the parameter.
 
         Raises:
-            MessageFormatException: the value is missing and there is no default, or it has another type.
+            MessageFormatException: the value is missing and there is no default, or the value has another type.
         """
         header = HEADER_NAMES.get(self.name)
         value = message.properties.get(self.name) if header is None else getattr(message, header)
@@ -64,7 +64,7 @@ class Arguments:
 
     @classmethod
     def of(cls, function: Callable[..., Any], session: type) -> Arguments:
-        """Read the parameters of a function; ``session`` is the class of the face.
+        """Read the parameters of a function. ``session`` is the session class of the face.
 
         Raises:
             TypeError: an annotation cannot be read, or two parameters would get the body.
@@ -97,7 +97,7 @@ class Arguments:
         return cls(tuple(sources))
 
     def bind(self, message: Message, session: object, converter: Converter) -> dict[str, Any]:
-        """Return the values of the parameters for one message, by the names of the parameters.
+        """Return, for one message, the value of each parameter by the name of the parameter.
 
         Raises:
             MessageFormatException: the message does not fit a parameter.

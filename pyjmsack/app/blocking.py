@@ -1,4 +1,4 @@
-"""The blocking face of an app: a thread for each worker."""
+"""The blocking face of an app, which runs each worker in a thread."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class _Answer:
 
 
 class Thread:
-    """A thread that runs steps. It is a daemon, because otherwise a listener that never returns would keep the process
-    alive.
+    """A thread that runs steps. The thread is a daemon, because otherwise a listener that never returns would keep the
+    process alive.
     """
 
     def __init__(self, steps: Steps[None], name: str) -> None:
@@ -70,7 +70,7 @@ class Thread:
             log.exception("%s ended", self._thread.name)
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait until the thread ends; return whether it ended in time."""
+        """Wait until the thread ends. Return whether the thread ended in time."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -79,7 +79,7 @@ class Thread:
 
 
 class BlockingFace:
-    """The face of an app in which each step blocks its thread."""
+    """The blocking face of an app: each step blocks the thread that runs the step."""
 
     coroutines = False
     session = Session
@@ -106,7 +106,7 @@ class BlockingFace:
         return Thread(steps, name)
 
     def ends(self, error: BaseException) -> bool:
-        """Return whether this error ends the worker. Only ``GeneratorExit`` does. A ``KeyboardInterrupt`` or
+        """Return whether this error ends the worker. Only ``GeneratorExit`` ends a worker. A ``KeyboardInterrupt`` or
         ``SystemExit`` counts as an error of the listener.
         """
         return isinstance(error, GeneratorExit)
@@ -117,7 +117,7 @@ class BlockingFace:
 
 
 class App(Service):
-    """A service: functions that take messages, and a sender. See ``docs/app.md``.
+    """A service with functions that take messages, and with a sender. See ``docs/app.md``.
 
     ::
 
@@ -137,8 +137,9 @@ class App(Service):
         self._signals: queue.SimpleQueue[int | None] = queue.SimpleQueue()
 
     def start(self) -> None:
-        """Start the listeners, the sender and the schedules. The call returns when each listener and the sender are
-        ready, or their first attempt has failed, or after a minute. The app goes on trying while the broker is away.
+        """Start the listeners, the sender and the schedules. The call returns when each listener and the sender is
+        ready or has failed in its first attempt, and after a minute at the latest. The app goes on trying while the
+        broker is away.
 
         Raises:
             IllegalStateException: the app is running.
@@ -149,8 +150,8 @@ class App(Service):
         """Take no further message, start no scheduled function, let the functions at work finish, and close the
         connections. A second call has no effect.
 
-        A listener or a scheduled function may call ``stop``. Its call returns at once, and the app ends when the
-        function has finished.
+        A listener or a scheduled function may call ``stop``. In this case ``stop`` returns at once, and the app ends
+        when the function has finished.
 
         Returns:
             Whether all listeners and scheduled functions finished within ``stop_timeout``. The messages of listeners
@@ -164,8 +165,8 @@ class App(Service):
     def run(self) -> bool:
         """Start the app, wait for SIGTERM, SIGINT or a call of ``stop()``, and stop the app.
 
-        A SIGINT during the stop ends the process at once. In another thread than the main thread only ``stop()`` ends
-        this call, because only the main thread can have signal handlers.
+        A SIGINT during the stop ends the process at once. If ``run`` is not called in the main thread, only ``stop()``
+        ends the call, because only the main thread can have signal handlers.
 
         Returns:
             Whether all listeners and scheduled functions finished within ``stop_timeout``.
@@ -190,8 +191,8 @@ class App(Service):
             with app.test():
                 app.sender.send("orders", {"id": 7})
 
-        The options of the app's URL stay, except those of TLS, the login and the virtual host, because these belong to
-        the usual broker of the app.
+        The options of the app's URL stay, except the options of TLS, the login and the virtual host, because they
+        belong to the usual broker of the app.
 
         Args:
             url: a broker that runs, such as ``artemis.amqp_url`` of the pytest plugin. ``None`` starts an Artemis for

@@ -21,7 +21,7 @@ IDLE: Final = 5.0
 ``concurrency``.
 """
 SLOW: Final = 1.0
-"""If all workers are busy and none has begun a message for this number of seconds, one more worker starts."""
+"""If all workers are busy, and no worker has begun a message for this number of seconds, one more worker starts."""
 
 
 class Container:
@@ -43,7 +43,7 @@ class Container:
         self._backoff = Backoff()
         self._not_before = 0.0
         self.left_behind = 0
-        """The number of workers that did not finish in time at the stop of the listener."""
+        """The number of workers that did not finish in time when the listener was stopped."""
         self.link = Link(face, factory, f"listener {listener.name!r}", self._serve)
 
     # -- its state ----------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ class Container:
         return self.link.state == "connected" and any(worker.ready for worker in [*self._workers])
 
     def health(self) -> dict[str, Any]:
-        """Return the state of the connection, and how many workers there are."""
+        """Return the state of the connection, and the number of workers."""
         workers = [*self._workers]
         return {
             "state": self.link.state,
@@ -134,7 +134,7 @@ class Container:
 
     def _patience(self) -> float:
         """Return the seconds until one more worker may start; 0 or less means now. Another worker helps, because a
-        message may wait behind a message that takes long.
+        message may wait behind another message whose work takes long.
         """
         return max(worker.busy_since for worker in self._workers) + SLOW - time.monotonic()
 

@@ -1,4 +1,4 @@
-"""Turn bodies into messages, and messages into bodies."""
+"""Converters, which turn bodies into messages, and messages into bodies."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Converter(Protocol):
 
         Args:
             message: the received message.
-            wanted: the annotation of the parameter that gets the body; ``Any`` if the parameter has none.
+            wanted: the annotation of the parameter that gets the body; ``Any`` if the parameter has no annotation.
 
         Raises:
-            MessageFormatException: the message does not fit.
+            MessageFormatException: the body of the message does not fit ``wanted``.
         """
         ...
 
@@ -45,10 +45,10 @@ class JsonConverter:
     """Writes bodies as JSON into text messages, and reads them again. A property can name the type of the body, as with
     Spring's ``MappingJackson2MessageConverter``.
 
-    ``str``, ``bytes`` and messages are sent as they are. Dataclasses, pydantic models (where pydantic is installed; by
-    their aliases), mappings, lists, numbers and ``None`` become JSON. JSON is read from text messages and, in UTF-8,
-    from bytes messages. If the property names ``java.lang.String``, the text of a message is read as JSON, because
-    Jackson writes a ``String`` in quotes. Other names that begin with ``java.`` have no effect.
+    ``str``, ``bytes`` and messages are sent as they are. Dataclasses, pydantic models (with the aliases of their
+    fields), mappings, lists, numbers and ``None`` become JSON. JSON is read from text messages and, in UTF-8, from
+    bytes messages. If the property names ``java.lang.String``, the text of a message is read as JSON, because Jackson
+    writes a ``String`` in quotes. Other names that begin with ``java.`` have no effect.
 
     >>> JsonConverter("_type", {"com.example.Order": Order})  # doctest: +SKIP
 
@@ -87,7 +87,7 @@ class JsonConverter:
             body: a message, ``str`` or ``bytes``, which stays as it is; or a value that becomes JSON.
 
         Raises:
-            MessageFormatException: JSON has no form of the body, or its class is not among the types.
+            MessageFormatException: the body cannot be written as JSON, or the class of the body is not among the types.
         """
         if isinstance(body, Message):
             return body

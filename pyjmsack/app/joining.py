@@ -13,7 +13,7 @@ class Sends(Protocol):
     """A producer of either face, or a :class:`Recorder` in a test."""
 
     def send(self, message: object, destination: Any = None, **how: Any) -> Any:
-        """Send a message. This is a step."""
+        """Send a message. The call is a step (``steps.py``)."""
 
 
 @dataclass
@@ -34,8 +34,8 @@ class Joined:
     stop waits for the worker."""
 
     def works_for(self, app: object, here: object) -> bool:
-        """Whether this listener, or its ``on_error``, belongs to ``app`` and is at work on the thread ``here``. In
-        asyncio ``here`` is ``None``.
+        """Return whether this listener, or its ``on_error``, belongs to ``app`` and is at work on the thread ``here``.
+        In asyncio ``here`` is ``None``.
         """
         return not self.done and self.app is app and self.here == here
 

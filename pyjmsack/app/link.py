@@ -18,13 +18,13 @@ log = logging.getLogger("pyjmsack.app")
 
 
 class Link:
-    """Keeps one connection of an app. When the connection is lost, the link makes a new one after a pause.
+    """Keeps one connection of an app. When the connection is lost, the link makes a new connection after a pause.
 
     Args:
         face: the face of the app.
         factory: makes the connection.
         name: the name in the log.
-        serve: returns the steps that use a connection. These steps wait for ``wake``, and end if ``stopping`` is then
+        serve: returns the steps that use a connection. These steps wait for ``wake``, and end if then ``stopping`` is
             true or the connection is lost.
     """
 
@@ -63,7 +63,7 @@ class Link:
         self.wake.set()
 
     def run(self) -> Steps[None]:
-        """Connect and run the steps of ``serve``. When the connection is lost, do both again."""
+        """Connect and run the steps of ``serve``. When the connection is lost, connect and run the steps again."""
         while not self.stopping:
             try:
                 yield from self._once()

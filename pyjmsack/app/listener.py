@@ -180,7 +180,8 @@ class Listener:
         """Start this listener alone, after a stop or if it has ``autostart=False``. If the listener runs already,
         nothing changes. In ``pyjmsack.aio`` the call is awaited.
 
-        The call returns when the listener is ready, or its first attempt has failed, or after a minute.
+        The call returns when the listener is ready or its first attempt to connect has failed, and after a minute at
+        the latest.
 
         Raises:
             IllegalStateException: the app is not running, or the listener is still at work after a stop.
@@ -191,8 +192,8 @@ class Listener:
         """Stop this listener alone: take no further message, finish the messages at work, and close the connection. The
         rest of the app goes on. In ``pyjmsack.aio`` the call is awaited.
 
-        The listener itself may call this method. Its call returns False at once, and the listener stops when it has
-        finished its message.
+        The listener itself may call this method. In this case the method returns False at once, and the listener stops
+        when it has finished its message.
 
         Returns:
             Whether the listener finished within ``stop_timeout``.
@@ -260,13 +261,15 @@ class Listener:
 
 
 def is_coroutine_function(function: object) -> bool:
-    """Return whether a call of ``function`` gives a coroutine. An object may have an ``async def __call__``."""
+    """Return whether a call of ``function`` returns a coroutine. This is also true for an object with
+    ``async def __call__``.
+    """
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004 - looks at the method
 
 
 def _error_handler(handler: Callable[..., Any]) -> Callable[[BaseException, Message], Any]:
-    """Return a function that takes the error and the message, and calls the handler. The handler gets both, or the
-    error alone if the handler takes only one argument.
+    """Return a function that takes the error and the message, and calls the handler. The handler gets the error and the
+    message, or only the error if the handler takes one argument.
 
     Raises:
         TypeError: the handler takes neither one nor two arguments.

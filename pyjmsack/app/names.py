@@ -60,7 +60,7 @@ def keys(kind: str, names: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _model_fields(kind: Any) -> Mapping[str, Any]:
-    """Return the fields of a pydantic model. Return no fields for another class that has the methods of a model.
+    """Return the fields of a pydantic model. Return no fields for a class that only looks like a model.
 
     Raises:
         NameError: the annotation of a field names a class that does not exist.
@@ -132,7 +132,7 @@ def _renamed(value: Any, dumped: dict[str, Any], fields: Mapping[str, tuple[str,
 
 
 Choose = Callable[[tuple[Any, ...], Any], Any]
-"""Makes a value of JSON into one of several types, or raises ``MessageFormatException``."""
+"""A function that turns a value of JSON into one of several types, or raises ``MessageFormatException``."""
 
 
 def as_fields(kind: Any, value: Any, choose: Choose, depth: int = 0) -> Any:
@@ -142,8 +142,7 @@ def as_fields(kind: Any, value: Any, choose: Choose, depth: int = 0) -> Any:
     Args:
         kind: the type that pydantic will make of the value.
         value: a value of JSON.
-        choose: makes a value for which a union has several types. The names of the fields depend on the type that
-            ``choose`` takes.
+        choose: turns a value into one of the types of a union. The names of the fields depend on the chosen type.
         depth: the number of values around ``value``.
 
     Raises:

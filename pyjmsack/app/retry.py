@@ -16,21 +16,22 @@ _LONGEST: Final = 86_400.0
 
 @dataclass(frozen=True)
 class Retry:
-    """The rule for a message whose listener raised: the message is given back, and is delivered again after a wait. The
-    delivery is counted.
+    """The rule for a message whose listener raised. The message is given back, and is delivered again after a wait. The
+    redelivery is counted.
 
-    The client waits before it hands the message out, so nothing is lost if the process ends during the wait. The worker
-    takes no other message meanwhile. The broker has a limit of its own (Artemis: 10 deliveries), which may be reached
-    first.
+    The client waits before it hands the message out, so nothing is lost if the process ends during the wait. During the
+    wait the worker takes no other message. The broker has a limit of its own (Artemis: 10 deliveries), which may be
+    reached first.
 
     Args:
         limit: how often a message may be delivered again, 0 to 1,000,000. ``None`` leaves the limit to the broker
             (S114).
-        delay: seconds before the message is delivered again for the first time, 0 to 86,400.
+        delay: seconds before the first redelivery, 0 to 86,400.
         backoff: the factor by which each wait is longer than the one before, 1 to 1000.
         longest: the most seconds of a wait, 0 to 86,400.
-        then: what happens to a message over the limit. ``"reject"`` makes it a dead letter. ``"release"`` gives it back
-            uncounted, at most once a second. ``"drop"`` acknowledges it. The log has an error for the last delivery.
+        then: what happens to a message over the limit. ``"reject"`` makes the message a dead letter. ``"release"``
+            gives the message back uncounted, at most once a second. ``"drop"`` acknowledges the message. The last
+            delivery is logged as an error.
 
     Raises:
         ValueError: a number is out of its range, or ``then`` is unknown.
@@ -73,6 +74,6 @@ class Retry:
         """Return whether a message that failed in this delivery is over the limit.
 
         Args:
-            delivery_count: which delivery this is; 1 = the first one.
+            delivery_count: the number of this delivery; 1 = the first delivery.
         """
         return self.limit is not None and delivery_count > self.limit

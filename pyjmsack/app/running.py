@@ -1,4 +1,4 @@
-"""The listeners of an app that take messages now: each one can be started and stopped by itself."""
+"""The listeners of an app that take messages now. Each listener can be started and stopped alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Running:
         self._face = face
         self._make = make
         self._containers: dict[str, Container] = {}
-        """The last container of each listener, also after its end, because its counts stay."""
+        """The last container of each listener. A container stays in the table after its end, because its counts are
+        still needed.
+        """
         self._tasks: dict[str, Task] = {}
         """The tasks of the containers that have not ended."""
         self._open = False
@@ -54,11 +56,11 @@ class Running:
         return container.link
 
     def runs(self, listener: Listener) -> bool:
-        """Whether a listener was started and not stopped."""
+        """Return whether a listener was started and not stopped."""
         return listener.name in self._tasks and not self._containers[listener.name].link.stopping
 
     def start(self, listener: Listener, patience: float) -> Steps[None]:
-        """Start one listener, and wait for its first attempt to connect. If it runs already, nothing changes.
+        """Start one listener, and wait for its first attempt to connect. If the listener runs already, nothing changes.
 
         Args:
             listener: the listener.
@@ -81,7 +83,7 @@ class Running:
         yield partial(link.tried.wait, TRIED)
 
     def stop(self, listener: Listener, patience: float) -> Steps[bool]:
-        """Let one listener finish, and close its connection. Return whether it ended in time."""
+        """Let one listener finish, and close its connection. Return whether the listener ended in time."""
         with self._lock:
             task, container = self._tasks.get(listener.name), self._containers.get(listener.name)
             if task is None or container is None:

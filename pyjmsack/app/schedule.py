@@ -37,12 +37,12 @@ def check_times(seconds: object, delay: object) -> None:
 
 
 class Schedule:
-    """A function that the app runs every so many seconds. ``app.schedules`` has the schedules of an app by name.
+    """A function that the app runs at regular intervals. ``app.schedules`` has the schedules of an app by name.
 
     Args:
         name: the name in ``app.schedules`` and in the log.
         function: the function.
-        seconds: the time from the start of one run to the start of the next one.
+        seconds: the time from the start of one run to the start of the next run.
         delay: seconds from the start of the app to the first run.
         face: the face of the app.
         app: the app that this schedule belongs to.
@@ -156,7 +156,7 @@ class Schedules:
             self._over.set()
 
     def join(self, patience: float) -> Steps[bool]:
-        """Wait for the runs at work, at most ``patience`` seconds. Return whether all ended in time."""
+        """Wait for the runs at work, at most ``patience`` seconds. Return whether all runs ended in time."""
         end = time.monotonic() + patience
         in_time = True
         for schedule, task in self._tasks:

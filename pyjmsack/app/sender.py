@@ -52,7 +52,7 @@ class _Kept:
 
 
 class _Lent(NamedTuple):
-    """A session of the pool, with its connection and its producer. One call at a time uses it."""
+    """A session of the pool, with its connection and its producer. One call at a time uses the session."""
 
     connection: Any
     session: Any
@@ -60,11 +60,12 @@ class _Lent(NamedTuple):
 
 
 class Sender:
-    """Sends bodies. Any thread, or any task of the app's loop, may use it at any time.
+    """Sends bodies. Any thread, or any task of the app's loop, may use a sender at any time.
 
     If a transacted listener of the same app calls ``send`` or ``send_many``, in its thread or its tasks, the call joins
-    the transaction of the listener: the messages leave if the listener returns and the broker commits, and otherwise
-    never. A thread that the listener started, and code that runs after the listener, send at once.
+    the transaction of the listener. Then the messages are sent if the listener returns and the broker commits, and
+    otherwise never. A thread that the listener started, and code that runs after the listener, send without a
+    transaction.
 
     In all other places ``send`` returns when the broker has confirmed the message, unless the message is non-persistent
     or the URL asks for sends without confirmation (S61, S62). While the broker is away, a send waits for
@@ -122,7 +123,7 @@ class Sender:
 
         Args:
             destination: the name of a queue, or of a topic if ``topic`` is set; or a destination object.
-            body: a value that the converter turns into a message; or a message.
+            body: a value that the converter turns into a message, or a message object.
             topic: whether ``destination`` is the name of a topic.
             properties: properties to set in the message. ``None`` = none.
             correlation_id: the correlation id to set. ``None``: a ``body`` that is a message keeps its correlation id.
@@ -131,7 +132,7 @@ class Sender:
             delivery_mode, priority, time_to_live, delivery_delay: as for :meth:`pyjmsack.MessageProducer.send`.
 
         Raises:
-            MessageFormatException: the body has no form as a message, or a property is not allowed.
+            MessageFormatException: the body cannot be turned into a message, or a property is not allowed.
             ConnectionLostException: the broker is away.
             IllegalStateException: the app is not started.
             JMSException: the broker refused the message.
@@ -152,7 +153,8 @@ class Sender:
         time_to_live: float | timedelta | None = None,
         delivery_delay: float | timedelta | None = None,
     ) -> Any:
-        """Send bodies in one transaction: all of them, or none. In ``pyjmsack.aio`` the call is awaited.
+        """Send several bodies in one transaction. The broker stores all messages or no message. In ``pyjmsack.aio`` the
+        call is awaited.
 
         Args:
             destination, topic: as for :meth:`send`.
@@ -184,7 +186,7 @@ class Sender:
     ) -> Any:
         """Send a request and return the body of its reply. In ``pyjmsack.aio`` the call is awaited.
 
-        A request leaves at once. It never joins a transaction, because nobody would answer before the commit.
+        A request is sent at once, and never joins a transaction, because nobody would answer before the commit.
 
         Args:
             destination, body, topic, properties: as for :meth:`send`.
@@ -194,7 +196,7 @@ class Sender:
 
         Raises:
             RequestTimedOutException: no reply came in time.
-            MessageFormatException: the reply does not fit ``wanted``, or the body has no form as a message.
+            MessageFormatException: the reply does not fit ``wanted``, or the body cannot be turned into a message.
             JMSException: as for :meth:`send`.
         """
         message = self._message(body, properties, None, None)

@@ -1,5 +1,6 @@
-"""The part of an app that is the same in both faces: its listeners, its sender, start and stop. The app of each face
-inherits from :class:`Service`."""
+"""The part of an app that is the same in both faces: the listeners, the sender, start and stop. The class ``App`` of
+each face inherits from :class:`Service`.
+"""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ class Service:
             property.
         username, password, ssl_context: as for :class:`pyjmsack.ConnectionFactory`.
         options: more URL options, as for :class:`pyjmsack.ConnectionFactory`.
-        client_id: for the listener with an unshared durable subscription (S141). Other connections get ids of their
-            own, unless their listener has a ``client_id``.
+        client_id: the client id for the listener with an unshared durable subscription (S141). Each other connection
+            gets a generated id, unless its listener has a ``client_id``.
         stop_timeout: seconds that listeners and scheduled functions at work have to finish when the app stops.
         send_timeout: seconds that ``app.sender`` waits for the broker, unless the URL has ``jms.sendTimeout``.
 
@@ -105,7 +106,7 @@ class Service:
         return {} if "sendtimeout" in given else {"jms.sendTimeout": max(1, round(self._send_timeout * 1000))}
 
     def _prepare(self) -> None:
-        """Make the further objects that the face needs."""
+        """Make the further objects that the class of this face needs."""
 
     def __repr__(self) -> str:
         state = "running" if self._running else "stopped"
@@ -131,18 +132,19 @@ class Service:
         client_id: str | None = None,
         autostart: bool = True,
     ) -> Callable[[F], F]:
-        """Call the decorated function with each message of a destination. The function itself stays as it is.
+        """Call the decorated function with each message of a destination. The decorator does not change the function.
 
         Args:
             destination: the name of a queue, or of a topic if ``topic`` is set; or a destination object.
             name: the name in ``app.listeners`` and in the log. ``None`` = the name of the destination.
-            concurrency: the number of workers, 1 to 1000; or ``"3-10"``, which means from 3 to 10, as the backlog
-                needs.
-            selector: a condition. The listener gets only messages that fulfil it. ``None`` = all messages.
-            retry: what happens when the function raises. ``None`` = the redelivery policy in the URL. If the URL has
-                none, the message is delivered again after 1 to 30 seconds, until the broker's limit is reached.
-            on_error: called with ``(error, message)``, or ``(error)``, when the function raised. Its own sends are not
-                part of the transaction.
+            concurrency: the number of workers, 1 to 1000; or ``"3-10"``, which means 3 workers, and up to 10 if
+                messages wait.
+            selector: a condition. The listener gets only the messages that fulfil the condition. ``None`` = all
+                messages.
+            retry: what happens when the function raises. ``None`` = the redelivery policy in the URL. If the URL has no
+                policy, the message is delivered again after 1 to 30 seconds, until the broker's limit is reached.
+            on_error: called with ``(error, message)``, or ``(error)``, when the function raised. The sends of
+                ``on_error`` are not part of the transaction.
             reply_to: where the returned value goes if the message itself has no ``reply_to``.
             topic: whether ``destination`` is the name of a topic.
             subscription: the name of the subscription of a topic. ``None`` = a subscription that ends with its
@@ -153,7 +155,7 @@ class Service:
                 ``"individual"``: the message is acknowledged when the function has returned. ``"no-ack"``: the message
                 is never acknowledged.
             client_id: the client id of the listener's connection, to which a durable subscription belongs. ``None`` =
-                the client id of the app if the subscription is unshared and durable, otherwise an id of its own.
+                the client id of the app if the subscription is unshared and durable, otherwise a generated id.
             autostart: whether the listener starts with the app. Otherwise ``app.listeners[name].start()`` starts it.
 
         Raises:
@@ -199,28 +201,30 @@ class Service:
 
     @property
     def listeners(self) -> Mapping[str, Listener]:
-        """The listeners by name. ``app.listeners["orders"].call(body)`` calls one in a test, without a broker."""
+        """The listeners by name. ``app.listeners["orders"].call(body)`` calls one listener in a test, without a
+        broker.
+        """
         return MappingProxyType(self._listeners)
 
     # -- schedules ----------------------------------------------------------------------------------------------
 
     def every(self, seconds: float, *, delay: float = 0.0, name: str | None = None) -> Callable[[F], F]:
-        """Run the decorated function every so many seconds while the app runs, as Spring's ``@Scheduled(fixedRate)``
-        does. The function has no arguments, and itself stays as it is.
+        """Run the decorated function at regular intervals while the app runs, as Spring's ``@Scheduled(fixedRate)``
+        does. The function has no arguments. The decorator does not change the function.
 
         Two runs never overlap. If a run takes longer than ``seconds``, the runs that were due meanwhile are left out.
         An error of the function is logged, and the next run comes at its time. A stop of the app waits up to
         ``stop_timeout`` seconds for a run at work. The messages that the function sends leave at once.
 
         Args:
-            seconds: the time from the start of one run to the start of the next one, 0.01 seconds to 31 days.
+            seconds: the time from the start of one run to the start of the next run, 0.01 seconds to 31 days.
             delay: seconds from the start of the app to the first run, up to 31 days.
             name: the name in ``app.schedules`` and in the log. ``None`` = the name of the function.
 
         Raises:
             ValueError: a time is out of its range, or the name is in use. The decorator raises the error about the
                 name.
-            TypeError: a time is not a number. The decorator raises this if the function has arguments, or is a
+            TypeError: a time is not a number. The decorator also raises this if the function has arguments, or is a
                 coroutine function and the app is not one of ``pyjmsack.aio``.
             IllegalStateException: the app is running.
         """
@@ -239,15 +243,15 @@ class Service:
 
     @property
     def schedules(self) -> Mapping[str, Schedule]:
-        """The functions of :meth:`every` by name. ``app.schedules["report"].call()`` runs one in a test, without a
-        broker.
+        """The functions of :meth:`every` by name. ``app.schedules["report"].call()`` runs one function in a test,
+        without a broker.
         """
         return MappingProxyType(self._schedules)
 
     # -- connections --------------------------------------------------------------------------------------------
 
     def options_of(self, listener: Listener) -> dict[str, object]:
-        """Return the URL options that a listener's connection gets in addition to those of the app.
+        """Return the URL options that a listener's connection gets in addition to the options of the app.
 
         Args:
             listener: one of ``app.listeners``.
@@ -292,11 +296,11 @@ class Service:
         return self._stop_timeout
 
     def health(self) -> dict[str, Any]:
-        """Return the state of the app, as JSON can hold it.
+        """Return the state of the app as values that JSON can hold.
 
         ``status`` is ``"UP"`` if the app runs, its sender is connected, each listener takes messages, and each check
-        (:meth:`check`) succeeds. Otherwise it is ``"DOWN"``. A listener that was stopped alone does not count, and
-        neither do schedules. ``sender``, ``listeners`` and ``checks`` have the details.
+        (:meth:`check`) succeeds. Otherwise ``status`` is ``"DOWN"``. A listener that was stopped alone and schedules do
+        not affect the status. ``sender``, ``listeners`` and ``checks`` have the details.
         """
         sender, checks = self.sender.link.state, self._checks.results()
         up = self._running and sender == "connected" and self._serving.ready
@@ -309,12 +313,12 @@ class Service:
         }
 
     def check(self, name: str) -> Callable[[F], F]:
-        """Let the decorated function take part in :meth:`health`. The function itself stays as it is.
+        """Let the decorated function take part in :meth:`health`. The decorator does not change the function.
 
         Each call of ``health`` calls the function, in the thread of the caller. The health endpoint of ``pyjmsack run``
         calls ``health`` in threads of its own, several at a time. Therefore the function must be quick and safe for
-        threads. If it raises or returns ``False``, the app is ``"DOWN"``. When a check begins to fail, its error is
-        logged once.
+        threads. If the function raises or returns ``False``, the app is ``"DOWN"``. When a check begins to fail, its
+        error is logged once.
 
         Args:
             name: the name of the check in ``health()["checks"]``.

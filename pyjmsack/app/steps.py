@@ -1,8 +1,9 @@
-"""How the parts of an app wait. Each part is a generator that yields steps, and each face runs the steps in its way.
+"""The way in which the parts of an app wait. Each part is a generator that yields steps, and each face runs the steps
+differently.
 
-A step is a callable without arguments. The blocking face calls it. The asyncio face calls it, and awaits the result if
-the result can be awaited. The generator gets the result, or the exception. So ``message = yield consumer.receive``
-works in both faces, because both faces have the same names of methods.
+A step is a callable without arguments. The blocking face calls the step. The asyncio face calls the step, and awaits
+the result if the result can be awaited. The generator gets the result or the exception. Therefore
+``message = yield consumer.receive`` works in both faces, because their methods have the same names.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Event(Protocol):
         ...
 
     def wait(self, timeout: float | None = None) -> bool | Awaitable[bool]:
-        """Wait for the flag, at most ``timeout`` seconds. Return whether it is raised. This is a step."""
+        """Wait for the flag, at most ``timeout`` seconds. Return whether the flag is raised. The call is a step."""
         ...
 
 
@@ -42,11 +43,13 @@ class Task(Protocol):
     """Steps that run beside other steps."""
 
     def join(self, timeout: float | None = None) -> bool | Awaitable[bool]:
-        """Wait until the task ends, at most ``timeout`` seconds. Return whether it ended in time. This is a step."""
+        """Wait until the task ends, at most ``timeout`` seconds. Return whether the task ended in time. The call is a
+        step.
+        """
         ...
 
     def abandon(self) -> None:
-        """Cancel the task if the face can do that, because no code waits for the task any longer."""
+        """Cancel the task if the face can cancel tasks, because no code waits for the task any longer."""
         ...
 
 
@@ -54,7 +57,7 @@ class Limit(Protocol):
     """A semaphore."""
 
     def acquire(self) -> Any:
-        """Wait for a place. This is a step."""
+        """Wait for a free place. The call is a step."""
         ...
 
     def release(self) -> None:
@@ -76,7 +79,7 @@ class Face(Protocol):
         ...
 
     def run(self, steps: Steps[Any]) -> Any:
-        """Run steps to their end. Return their result, or, in asyncio, a coroutine that returns it."""
+        """Run steps to their end. Return the result of the steps, or in asyncio a coroutine that returns the result."""
         ...
 
     def limit(self, count: int) -> Limit:
@@ -104,5 +107,7 @@ class Face(Protocol):
         ...
 
     def here(self) -> object:
-        """Return what a session belongs to while its listener runs: the id of the thread, or ``None`` in asyncio."""
+        """Return the id of the thread that a session belongs to while its listener runs. In asyncio, return
+        ``None``.
+        """
         ...

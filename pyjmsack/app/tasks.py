@@ -1,4 +1,4 @@
-"""The face of an app in asyncio: a task for each worker."""
+"""The asyncio face of an app, which runs each worker in a task."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class AioTask:
             log.exception("%s ended", self._name)
 
     async def join(self, timeout: float | None = None) -> bool:
-        """Wait until the task ends; return whether it ended in time."""
+        """Wait until the task ends. Return whether the task ended in time."""
         await asyncio.wait([self._task], timeout=timeout)
         return self._task.done()
 
@@ -77,7 +77,7 @@ class AioTask:
 
 
 class AioFace:
-    """The face of an app in which each step lets other tasks run."""
+    """The asyncio face of an app: while a step waits, other tasks run."""
 
     coroutines = True
     session = Session
@@ -117,7 +117,8 @@ class AioFace:
 
 
 class App(Service):
-    """A service: functions that take messages, and a sender. Listeners may be coroutine functions. See ``docs/app.md``.
+    """A service with functions that take messages, and with a sender. Listeners may be coroutine functions. See
+    ``docs/app.md``.
 
     ::
 
@@ -137,8 +138,9 @@ class App(Service):
         self._stopped: Event = Flag()
 
     async def start(self) -> None:
-        """Start the listeners, the sender and the schedules. The call returns when each listener and the sender are
-        ready, or their first attempt has failed, or after a minute. The app goes on trying while the broker is away.
+        """Start the listeners, the sender and the schedules. The call returns when each listener and the sender is
+        ready or has failed in its first attempt, and after a minute at the latest. The app goes on trying while the
+        broker is away.
 
         Raises:
             IllegalStateException: the app is running.
@@ -149,13 +151,13 @@ class App(Service):
         """Take no further message, start no scheduled function, let the functions at work finish, and close the
         connections. A second call has no effect.
 
-        A listener or a scheduled function may call ``stop``. Its call returns at once, and the app ends when the
-        function has finished.
+        A listener or a scheduled function may call ``stop``. In this case ``stop`` returns at once, and the app ends
+        when the function has finished.
 
         Returns:
-            Whether all listeners and scheduled functions finished within ``stop_timeout``. Those that did not are
-            cancelled, and the messages of such listeners go back to the broker. If one of these functions calls
-            ``stop``, the result is False, because that function is still at work.
+            Whether all listeners and scheduled functions finished within ``stop_timeout``. Functions that did not
+            finish are cancelled, and the messages of these listeners go back to the broker. If one of these functions
+            calls ``stop``, the result is False, because that function is still at work.
         """
         try:
             return bool(await run(self._stop()))
@@ -165,8 +167,8 @@ class App(Service):
     async def run(self) -> bool:
         """Start the app, wait for SIGTERM, SIGINT or a call of ``stop()``, and stop the app.
 
-        A SIGINT during the stop ends the process at once. In another thread than the main thread only ``stop()`` ends
-        this call, because only the main thread can have signal handlers.
+        A SIGINT during the stop ends the process at once. If ``run`` is not called in the main thread, only ``stop()``
+        ends the call, because only the main thread can have signal handlers.
 
         Returns:
             Whether all listeners and scheduled functions finished within ``stop_timeout``.
@@ -190,8 +192,8 @@ class App(Service):
             async with app.test():
                 await app.sender.send("orders", {"id": 7})
 
-        The options of the app's URL stay, except those of TLS, the login and the virtual host, because these belong to
-        the usual broker of the app.
+        The options of the app's URL stay, except the options of TLS, the login and the virtual host, because they
+        belong to the usual broker of the app.
 
         Args:
             url: a broker that runs, such as ``artemis.amqp_url`` of the pytest plugin. ``None`` starts an Artemis for
@@ -224,7 +226,8 @@ class App(Service):
         try:
             for number in numbers:
                 loop.add_signal_handler(number, on_signal, number)
-        except (RuntimeError, ValueError, NotImplementedError):  # not in the main thread, or no Unix
+        # the thread is not the main thread, or the system is not Unix
+        except (RuntimeError, ValueError, NotImplementedError):
             numbers = []
         try:
             yield
@@ -241,5 +244,5 @@ class App(Service):
 
 
 def iter_wait(flag: Event) -> Steps[None]:
-    """Wait for a flag. This is a generator of steps."""
+    """Yield the step that waits for a flag."""
     yield flag.wait

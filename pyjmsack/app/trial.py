@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["embedded", "options_elsewhere", "own_url", "url_elsewhere"]
 
 _OF_THE_BROKER: Final = ("transport.", "jms.username", "jms.password", "amqp.sasl", "amqp.vhost", "stomp.vhost")
-"""Options that are left out for the broker of a test, because it has no TLS, no login and no virtual hosts."""
+"""Options that are left out for the broker of a test, because that broker has no TLS, no login and no virtual hosts."""
 
 
 def embedded() -> EmbeddedArtemis:
@@ -45,7 +45,7 @@ def url_elsewhere(url: str, broker_url: str) -> str:
 
 
 def options_elsewhere(options: dict[str, Any]) -> dict[str, Any]:
-    """Return an app's options without those that only the usual broker of the app needs."""
+    """Return an app's options without the options that only the usual broker of the app needs."""
     return {name: value for name, value in options.items() if not _of_the_broker(name)}
 
 

@@ -24,13 +24,13 @@ _NANOSECONDS: Final = re.compile(r"(\.[0-9]{6})[0-9]+")
 
 
 class Written(float):
-    """A float that keeps its text in JSON, so that a ``Decimal`` can be made of the text without a loss."""
+    """A float that keeps its text in JSON, because a ``Decimal`` must be made from the text without a loss."""
 
     __slots__ = ("text",)
     text: str
 
     def __new__(cls, text: str) -> Written:
-        """Return the number that a text of JSON stands for."""
+        """Return the number for a text in JSON, and keep the text."""
         made = super().__new__(cls, text)
         made.text = text
         return made
@@ -126,7 +126,7 @@ def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
 
 
 class _Reading:
-    """The state that all parts of a body share while the body is read: how fields are named, and the tries that are
+    """The state that all parts of a body share while the body is read: how fields are named, and how many tries are
     left.
 
     A try builds a value as one of the types of a union. The number of tries has a limit, because each nested union
@@ -144,7 +144,7 @@ class _Reading:
 
 
 class _Place:
-    """A place in a body. Its text is made only for an error.
+    """A place in a body. The text of a place is made only for an error.
 
     The text of a place contains the keys of all places around it, and a sender may choose long keys. If each place
     had its text, the time to read a message would grow with the square of its size.
@@ -161,7 +161,7 @@ class _Place:
 
 
 class _Element(_Place):
-    """The place of a value in a list, which is its number."""
+    """The place of a value in a list. The number of the value names the place."""
 
     __slots__ = ()
 
@@ -170,7 +170,7 @@ class _Element(_Place):
 
 
 class _Key(_Place):
-    """The place of a value in a mapping, which is its key."""
+    """The place of a value in a mapping. The key of the value names the place."""
 
     __slots__ = ()
 
@@ -180,7 +180,9 @@ class _Key(_Place):
 
 
 class _TooManyError(MessageFormatException):
-    """The limit of tries is reached. This error has a class of its own, so that no further type of a union is tried."""
+    """The limit of tries is reached. The error has its own class, because after this error no further type of a union
+    is tried.
+    """
 
 
 def build(kind: Any, value: Any, where: str = "the body", *, camel_case: bool = False) -> Any:
@@ -194,13 +196,15 @@ def build(kind: Any, value: Any, where: str = "the body", *, camel_case: bool = 
         camel_case: whether the names of fields are in camelCase.
 
     Raises:
-        MessageFormatException: the value does not fit. Names that a dataclass does not have are ignored.
+        MessageFormatException: the value does not fit. Names in the JSON that a dataclass does not have are ignored.
     """
     return _build(kind, value, _Place(where), 0, _Reading(camel_case))
 
 
 def _build(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) -> Any:
-    """Return a value of JSON as ``kind``. ``depth`` counts the values around it, ``reading`` belongs to the body."""
+    """Return a value of JSON as ``kind``. ``depth`` is the number of values around ``value``. ``reading`` is the state
+    for the whole body.
+    """
     if depth > DEEPEST:
         raise MessageFormatException(f"{where}: expected at most {DEEPEST} levels of nested values")
     origin = typing.get_origin(kind)
@@ -237,7 +241,7 @@ def _has_decimals(kind: Any) -> bool:
 
 
 def check_keys(kind: type) -> None:
-    """Check the names that the fields of a class, and of the dataclasses inside of it, have in camelCase.
+    """Check the names in camelCase of the fields of a class, and of the dataclasses inside this class.
 
     Raises:
         MessageFormatException: two fields of a class have the same name in camelCase.
@@ -253,7 +257,7 @@ def check_keys(kind: type) -> None:
 
 
 def _types_in(kind: Any) -> Iterator[Any]:
-    """Yield a type and the types in it, also those of the fields of dataclasses."""
+    """Yield a type and all types inside, including the types of the fields of dataclasses."""
     seen: set[Any] = set()
     found = [kind]
     while found:
@@ -302,7 +306,7 @@ def _scalar(kind: Any, value: Any, where: _Place) -> Any:
             return kind(value)
         if kind in _PARSED and isinstance(value, str):
             return _PARSED[kind](value)
-    except (ArithmeticError, ValueError):  # ArithmeticError: an integer of 400 digits, or a text that is no decimal
+    except (ArithmeticError, ValueError):  # ArithmeticError: an integer of 400 digits, or a text that is not a decimal
         raise _wrong(kind, value, where) from None
     raise _wrong(kind, value, where)
 
@@ -343,8 +347,8 @@ def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: _Place, 
 
 
 def _set(origin: Any, items: list[Any], where: _Place) -> Any:
-    """Return a set of the elements. Elements whose hashes would make the set slow are refused, because the sender
-    chooses the elements.
+    """Return a set of the elements. Refuse elements whose hashes would make the set slow, because a sender may choose
+    such elements on purpose.
     """
     try:
         check_elements(items)
@@ -379,6 +383,8 @@ def _model(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) 
 
 
 def _short(error: Exception) -> str:
-    """Return the start of an error's text, because the text of pydantic lists every wrong value of a message."""
+    """Return the start of an error's text. It is shortened, because the text of pydantic lists every wrong value of a
+    message.
+    """
     text = str(error)
     return text if len(text) <= _REASON else text[:_REASON] + "…"

@@ -32,7 +32,9 @@ class Counts:
     succeeded: int = 0
     failed: int = 0
     rolled_back: int = 0
-    """Messages for which the listener returned, but the broker did not commit. They are delivered again."""
+    """Messages for which the listener returned, but the broker did not commit. The broker delivers these messages
+    again.
+    """
 
     def add(self, other: Counts) -> None:
         """Add the counts of another worker."""
@@ -81,10 +83,10 @@ class Worker:
         self.counts = Counts()
         self.consumer: Any = None
         self._processing: Callable[[Message], Any] | None = None
-        """Begins the span of a message; ``None`` if the app writes no spans."""
+        """The function that begins the tracing span of a message; ``None`` if the app writes no spans."""
         self.ready = self.busy = self.ended = False
         self.busy_since = 0.0
-        """The time on the monotonic clock at which the present message, or the last one, was begun."""
+        """The time on the monotonic clock when the worker began its present message. Without one, its last message."""
         self.backlog = False
         """Whether more messages wait in the inbox of this worker."""
         self.error: BaseException | None = None
@@ -137,17 +139,17 @@ class Worker:
                 self._changed()
 
     def end(self) -> Step | None:
-        """Return the step that ends the wait of this worker for messages. If the worker has a message, it goes on with
-        this message (S84).
+        """Return the step that ends the wait of this worker for messages. A worker that has a message finishes this
+        message first (S84).
         """
         if self.consumer is None:
             return None
         return partial(self.consumer.drain, DRAIN) if self.keeps_all else self.consumer.close
 
     def _renewed(self, session: Any, producer: Any) -> Steps[Any]:
-        """Return a new producer after a failed message, because the broker may have closed the old one.
+        """Return a new producer after a failed message, because the broker may have closed the old producer.
 
-        With a closed producer the sends for the next messages would fail too, although these messages have no fault.
+        With a closed producer the sends for the next messages would fail too, although their listener did not fail.
         """
         self._undone = False
         try:
@@ -280,7 +282,8 @@ class Worker:
         retry = self._listener.retry
         if retry is None or not retry.last(message.delivery_count):
             return partial(message.modify, delivery_failed=True)
-        # counted, because otherwise the message would never reach the limit of this client or of the broker
+        # the redelivery is counted, because otherwise the message would never reach the limit of this client or of the
+        # broker
         if retry.then == "release":
             return partial(message.modify, delivery_failed=True)
         return message.reject if retry.then == "reject" else message.accept
