@@ -126,14 +126,14 @@ _ROWS: Final = (
     *renamed({"jms.trustStorePassword": "transport.trustStorePassword"}),
     *renamed({"jms.keyStoreType": "transport.keyStoreType", "jms.trustStoreType": "transport.trustStoreType"}),
     *by_hand("jms.keyAndTrustManagers", SSL_CONTEXT),
-    # failover, discovery, fan-out
+    # options of failover, discovery and fan-out
     *by_hand("nestedExtraQueryOptions", "write each option with the prefix nested. after the parentheses"),
     *refused("fanOutQueues minAckCount", ONE_BROKER),
     *refused(
         "discovery.maxReconnectDelay discovery.initialReconnectDelay discovery.useExponentialBackOff", NO_DISCOVERY
     ),
     *refused("discovered.keepAlive group joinNetworkInterface networkInterface discoveryAgent", NO_DISCOVERY),
-    # a broker inside the Java process
+    # options of a broker inside the Java process
     *by_hand(
         "broker.persistent broker.useJmx broker.useShutdownHook broker.schedulerSupport create waitForStart marshal",
         "no broker runs inside a Python process; pyjmsack.broker.EmbeddedActiveMQ starts one",
@@ -143,4 +143,5 @@ _ROWS: Final = (
 
 ACTIVEMQ: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}
 """The options of the ActiveMQ Classic client that are not rows of ``pyjmsack.uri``, or whose values have another
-meaning there."""
+meaning in ``pyjmsack.uri``.
+"""

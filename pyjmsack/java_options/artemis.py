@@ -1,4 +1,4 @@
-"""The options of the Artemis client: those of its connection factory, its connectors and its discovery groups."""
+"""The options of the Artemis client for its connection factory, its connectors and its discovery groups."""
 
 from __future__ import annotations
 
@@ -285,4 +285,4 @@ _ROWS: Final = (
 )
 
 ARTEMIS: Final[Mapping[str, JavaOption]] = {row.name: row for row in _ROWS}
-"""Each option of the Artemis client by its name."""
+"""The options of the Artemis client, each by its name."""

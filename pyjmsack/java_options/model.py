@@ -15,9 +15,9 @@ class Fate(Enum):
     HONOURED = "honoured"
     """One or more options of this library have the same effect."""
     IGNORED = "ignored"
-    """The option is not needed here, and nothing is lost without it."""
+    """This library does not need the option."""
     REFUSED = "refused"
-    """This library has nothing with this effect. The reason names an alternative."""
+    """This library has no option with this effect. The reason names an alternative."""
     BY_HAND = "by hand"
     """Python code, or a decision of the user, replaces the option."""
 
@@ -38,9 +38,9 @@ class JavaOption:
 
     name: str
     fate: Fate
-    """The fate of the usual values. :meth:`translate` returns the fate of each value."""
+    """The fate of the option for its usual values. :meth:`translate` returns the fate for one value."""
     ours: str
-    """The option of this library that replaces the Java option. It is empty if there is no such option."""
+    """The option of this library that replaces the Java option. Empty if there is no such option."""
     why: str
     decide: Callable[[str], Translation] | None = None
 
@@ -56,7 +56,7 @@ class JavaOption:
 
 
 def as_boolean(text: str) -> bool:
-    """Return the result of ``Boolean.parseBoolean`` for a text."""
+    """Return the value that Java's ``Boolean.parseBoolean`` returns for a text."""
     return text.strip().lower() == "true"
 
 

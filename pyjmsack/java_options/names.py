@@ -1,6 +1,4 @@
-"""Finds the Python name for a name of the Java interface. Therefore an error about a Java name shows the Python
-name.
-"""
+"""Finds the Python name for a name of the Java interface, for the errors about such names."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ _OTHERS: Final = {
     "receive_no_wait": "receive_nowait",
     "topicName": "name",
 }
-"""The Python names that no rule can derive from the names of Java and of other clients."""
+"""For names of Java and of other clients: the Python names that no rule can derive."""
 
 
 def no_such_name(kind: type, name: str) -> str:

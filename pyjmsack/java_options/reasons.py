@@ -1,4 +1,4 @@
-"""Reasons that several Java clients share, or that other modules use too."""
+"""Reasons that the tables of several Java clients, or other modules, use."""
 
 from __future__ import annotations
 

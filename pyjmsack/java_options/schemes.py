@@ -16,12 +16,13 @@ class JavaScheme:
     """A scheme of a Java URL."""
 
     says: str
-    """The meaning of the scheme."""
+    """The meaning of the scheme in words, such as a protocol."""
     tls: bool = False
     websocket: bool = False
     why_not: str = ""
-    """The reason why no scheme of this library replaces the scheme, and what to do instead. It is empty if there is a
-    replacement."""
+    """The reason why no scheme of this library replaces the scheme, and the next step for the user. Empty if there is a
+    replacement.
+    """
 
 
 _INSIDE: Final = (

@@ -42,7 +42,7 @@ _WEBSOCKET: Final = "amqpws://host:5672"
 _WEBSOCKET_TLS: Final = "amqpwss://host:5671"
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _BEGINNING: Final = re.compile(r"(?<![^(,\s])([A-Za-z][A-Za-z0-9+.-]*)://")
-# finds another member in the value of an option; the value of priorityURIs may be a list of brokers
+# this pattern finds a further member in the value of an option; only the value of priorityURIs may list brokers
 _ANOTHER_MEMBER: Final = re.compile(r"(?:^|&)(?!(?:failover\.)?priorityURIs=)[^&]*,\s*[A-Za-z][A-Za-z0-9+.-]*://")
 _HOST_CHARACTERS: Final = re.compile(r"[\w.-]+")
 
@@ -60,8 +60,8 @@ class Address(NamedTuple):
 class Composite(NamedTuple):
     """The parts of a failover URL.
 
-    A URL without ``parentheses`` has only one query. If it has several members, this is the query of the whole URL. If
-    it has only one member, the query has the options of this member and of the whole URL.
+    A URL without ``parentheses`` has only one query. If the URL has several members, the query belongs to the whole
+    URL. If the URL has only one member, the query has the options of the member and of the whole URL.
     """
 
     members: tuple[str, ...]
@@ -201,7 +201,8 @@ def _check_host(what: str, host: str, *, ipv6: bool) -> None:
         elif not _HOST_CHARACTERS.fullmatch(host):
             raise ValueError
         else:
-            host.encode("idna")  # ``getaddrinfo`` does the same, and refuses empty labels and labels that are too long
+            # ``getaddrinfo`` encodes the host in the same way, and refuses labels that are empty or too long
+            host.encode("idna")
     except ValueError:
         refuse(what, "the host is neither a name nor an address")
 
@@ -233,8 +234,8 @@ _SECRETS: Final = ("password", "passcode", "passphrase", "secret", "token", "key
 
 
 def resembles_secret(name: str) -> bool:
-    """Return whether the value of an option with this name may be a password. The name may be misspelt, or it may be
-    the name of an option of another client.
+    """Return whether the value of an option with this name may be a password. The name may be misspelt, or may be the
+    name of an option of another client.
     """
     plain = unquote_plus(name, errors="replace")
     row = OPTIONS.get(plain.removeprefix(NESTED_PREFIX))
@@ -261,8 +262,8 @@ def split_user_info(rest: str) -> tuple[str | None, str]:
     """Split the text after ``//`` into the user-info and the rest. The first part is ``None`` if there is no user-info.
 
     The user-info ends at the last ``@`` before the first ``/``, ``?`` or ``#``. If there is no such ``@``, the
-    user-info may contain these characters without an escape. It then ends at the last ``@`` before the first ``=``,
-    because a later ``@`` is part of the value of an option.
+    user-info may contain these characters without an escape. In this case the user-info ends at the last ``@`` before
+    the first ``=``, because a later ``@`` is part of the value of an option.
     """
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     scope = authority if "@" in authority else rest.partition("=")[0]

@@ -1,4 +1,4 @@
-"""The ``jms.*`` options. They hold for the whole life of a connection, with both protocols.
+"""The ``jms.*`` options. These options hold for the whole life of a connection, over AMQP and over STOMP.
 
 The limit of message sizes, ``jms.maxMessageSize``, takes effect in ``providers/amqp/provider.py``,
 ``amqp/engine/link.py``, ``amqp/proton_ends.py`` and ``amqp/oversize.py``, and in ``providers/stomp/provider.py`` and
@@ -49,14 +49,16 @@ _TRACING = Kind("choice", "one of noop, opentelemetry", _tracing)
 _MESSAGE_IDS = choice(
     {"DEFAULT": "", "UUID": "ID:AMQP_UUID:", "UUID_STRING": "ID:AMQP_NO_PREFIX:", "PREFIXED_UUID_STRING": "ID:"}
 )
-"""For each name, the text before the UUID in ``JMSMessageID``. This text decides how AMQP encodes the id (S159). It is
-empty for ``DEFAULT``, because the ids are then not UUIDs."""
+"""For each name, the text before the UUID in ``JMSMessageID``. This text decides how AMQP encodes the id (S159). The
+text is empty for ``DEFAULT``, because such ids are not UUIDs.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """The ``jms.*`` options. They hold for the whole life of a connection, with both protocols. Durations are in
-    seconds."""
+    """The ``jms.*`` options. These options hold for the whole life of a connection, over AMQP and over STOMP. Durations
+    are in seconds.
+    """
 
     username: str | None = option("jms.username", USER, None, "user name of the login")
     password: Secret | None = option(  # noqa: RUF009 - it returns dataclasses.field()
@@ -309,8 +311,9 @@ class ConnectionOptions:
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy)
     presettle_policy: PresettlePolicy = field(default_factory=PresettlePolicy)
     redelivery_policies: tuple[tuple[str, RedeliveryPolicy], ...] = ()
-    """The redelivery policies of single destinations, by a pattern of their names. The most specific pattern comes
-    first."""
+    """The redelivery policies for single destinations, each with a pattern of names. The most specific pattern comes
+    first.
+    """
 
     def redelivery_policy_for(self, destination: Destination) -> RedeliveryPolicy:
         """Return the policy of the most specific pattern that fits the destination, or the general policy if none fits.

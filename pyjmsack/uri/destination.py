@@ -90,11 +90,11 @@ class DestinationOptions:
 
 
 DESTINATION_OPTIONS: Final[Mapping[str, Option]] = {row.name: row for row in option_rows(DestinationOptions)}
-"""Every option of a destination by name."""
+"""The options of destinations, each by its name."""
 
 
 def parse_destination_options(destination: Destination) -> DestinationOptions:
-    """Return the typed options of a destination. They override the options of the connection factory (S49).
+    """Return the typed options of a destination. These options override the options of the connection factory (S49).
 
     The Java clients ignore an option that does not start with ``consumer.`` or ``producer.``, such as
     ``customer.prefetchSize``. For this library such an option is an error.

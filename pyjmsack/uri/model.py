@@ -81,7 +81,9 @@ class BrokerUrl:
 
     @property
     def protocol(self) -> str:
-        """``amqp`` or ``stomp``. ``failover`` for a failover URL, in which each member has a protocol of its own."""
+        """The protocol: ``amqp`` or ``stomp``; or ``failover`` for a failover URL, because each member has its own
+        protocol.
+        """
         return "failover" if self.members else SCHEMES[self.scheme].protocol
 
     def __str__(self) -> str:

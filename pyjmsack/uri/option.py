@@ -67,7 +67,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class Secret:
-    """A text that ``repr``, ``str``, formats and logs do not show. Only :meth:`reveal` returns it.
+    """A text that ``repr``, ``str``, formats and logs do not show. Only :meth:`reveal` returns the text.
 
     Args:
         text: the secret.
@@ -79,7 +79,7 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """Return the text itself. Use it for a login, and never for a log."""
+        """Return the text itself, for a login. Never write the text into a log."""
         return self._text
 
     def __eq__(self, other: object) -> bool:
@@ -102,8 +102,8 @@ class Kind(Generic[T]):
     Attributes:
         type: the name of the type, for the documentation.
         expected: a description of the valid texts, for error messages.
-        parse: turns the text into the value. It raises ``ValueError`` or ``KeyError`` if the text is wrong.
-        unit: the unit of the text. It is empty if the text has no unit.
+        parse: turns the text into the value, or raises ``ValueError`` or ``KeyError`` if the text is wrong.
+        unit: the unit of the text. Empty if the text has no unit.
         secret: whether the value must not be printed.
     """
 
@@ -125,7 +125,7 @@ class Option:
         help: one line for the documentation.
         source: the rule number, or the Java client that has the option with this default.
         also: other names of the option, such as the name in the other Java client.
-        alias_of: the main name of the option, if this row is for another name. Otherwise it is empty.
+        alias_of: the main name of the option, if this row is for another name. Otherwise empty.
         targets: the dataclass fields that the option sets, as dotted paths from the object that owns the table.
     """
 
@@ -442,7 +442,7 @@ def parse_values(texts: Mapping[str, str], table: Mapping[str, Option], error: t
 
 
 class _WrongValueError(Exception):
-    """The text of an option is not a value of its kind."""
+    """The text of an option cannot be parsed as the kind of this option."""
 
 
 def _parse_value(row: Option, text: str) -> Any:
@@ -454,8 +454,8 @@ def _parse_value(row: Option, text: str) -> Any:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that the user probably meant. It differs from ``name`` in letter case or in its prefix, or
-    has a similar spelling. Return ``None`` if there is no such name.
+    """Return the known name that the user probably meant. This name differs from ``name`` in letter case or in its
+    prefix, or has a similar spelling. Return ``None`` if there is no such name.
     """
     folded = {candidate.lower(): candidate for candidate in known}
     wanted = name.lower()

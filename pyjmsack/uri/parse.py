@@ -2,7 +2,7 @@
 
 The names, units and defaults of options are the same as in the Java clients. An unknown option is an error, as in the
 Java clients. A ``+`` in a value is a space, and ``%2B`` is a plus. In two points this library differs from the Java
-clients. It logs a warning for each option that it ignores. Its errors show no passwords.
+clients. This library logs a warning for each option that it ignores, and its errors show no passwords.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUr
 
     Args:
         url: ``scheme://host[:port][?options]`` with a scheme of ``SCHEMES``, or ``failover:(url,url)[?options]``.
-        options: more options, with the names and units of the URL (milliseconds, bytes). They override the options in
-            the URL. For a failover URL, they override the options after the parentheses.
+        options: more options, with the names and units of the URL (milliseconds, bytes). These options override the
+            options in the URL. For a failover URL, they override the options after the parentheses.
 
     Raises:
         InvalidURLException: the URL is malformed, or an option is unknown, is given twice or has a value that is not
-            allowed. The text lists all wrong options. For an unknown option, it names the nearest known option.
+            allowed. The text lists all wrong options. For an unknown option, the text names the nearest known option.
         UnsupportedFeatureException: Java clients know a scheme or an option of the URL, but this library does not
             support it.
     """
@@ -111,7 +111,7 @@ def _parsed(url: str, options: Mapping[str, object]) -> BrokerUrl:
 
 def _single(url: str, options: Mapping[str, object]) -> BrokerUrl:
     what = f"broker URL {redact(url)}"
-    # the address is parsed before the options, because after a wrong address they may be a piece of a password
+    # the address is parsed before the options, because after a wrong address the options may be a piece of a password
     address = parse_address(what, url)
     in_url, in_options = query_texts(address.query), option_texts(options)
     protocol = SCHEMES[address.scheme].protocol
@@ -168,7 +168,7 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
 
 
 def _with_priority(outer: BrokerUrl, members: list[str]) -> BrokerUrl:
-    """Return the URL with the brokers of ``failover.priorityURIs`` in the spelling of the members."""
+    """Return the URL with new ``failover.priorityURIs``, in which each broker is written like its member in the URL."""
     preferred = tuple(str(_single(text, {})) for text in outer.failover.priority_uris)
     if unknown := [text for text in preferred if text not in members]:
         raise InvalidURLException(

@@ -1,4 +1,5 @@
-"""The policies for prefetch, redelivery and presettlement. A policy is a frozen object that answers one question.
+"""The policies for prefetch, redelivery and presettlement. A policy is an object that cannot be changed and that
+answers one question.
 
 The other options of a connection, such as limits, are in ``uri/connection.py``.
 """
@@ -39,7 +40,9 @@ __all__ = [
 ]
 
 OPTIMIZED_SHARE: Final = 0.65
-"""The share of the prefetch after which an optimised batch of acknowledgements is full (S40)."""
+"""The share of the prefetch at which a batch of acknowledgements is sent, if ``jms.optimizeAcknowledge`` is on
+(S40).
+"""
 
 logger = logging.getLogger("pyjmsack")
 
@@ -154,8 +157,9 @@ def _log_clipped(prefetch: int, maximum: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RedeliveryPolicy:
-    """Decides when a message was delivered too often, which outcome the broker then gets, and how long a redelivery
-    waits."""
+    """Decides whether a message was delivered too often, which outcome such a message gets, and how long a redelivery
+    waits.
+    """
 
     max_redeliveries: int | None = option(
         "jms.redeliveryPolicy.maxRedeliveries",
@@ -232,7 +236,7 @@ class RedeliveryPolicy:
         return self.initial_redelivery_delay > 0 or self.redelivery_delay > 0
 
     def exceeded(self, redeliveries: int) -> bool:
-        """Return whether a message must not reach the application any more.
+        """Return whether a message was redelivered too often to be handed out again.
 
         Args:
             redeliveries: the number of redeliveries of the message.
@@ -270,7 +274,8 @@ class PresettlePolicy:
     )
 
     def producer(self, destination: Destination | None, transacted: bool) -> bool:
-        """Return whether the messages of a producer are presettled. Such a producer does not learn the outcome.
+        """Return whether the messages of a producer are presettled. The producer does not learn the outcome of
+        presettled messages.
 
         Args:
             destination: the destination of the producer. ``None`` if each send names its destination.

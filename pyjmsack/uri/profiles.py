@@ -43,4 +43,4 @@ PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
         "failover.duplicateGuard": "none",
     },
 }
-"""The options of each profile, with their texts."""
+"""For each profile, the text of each option that the profile sets."""

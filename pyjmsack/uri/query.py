@@ -46,8 +46,8 @@ def query_texts(query: str, *, unsafe: bool = False) -> dict[str, str]:
     """Return the options of a query, decoded.
 
     If a password contains an unescaped ``&``, the text after the ``&`` looks like an option. If the user-info contains
-    an unescaped ``?``, the text after the ``?`` looks like a query. So the error about an unknown name does not show
-    the name if a secret stands before it, or if the query contains an ``@``.
+    an unescaped ``?``, the text after the ``?`` looks like a query. Therefore the error about an unknown name does not
+    show the name if a secret stands before the name, or if the query contains an ``@``.
 
     Args:
         query: the text after the ``?``.
@@ -82,7 +82,9 @@ def query_texts(query: str, *, unsafe: bool = False) -> dict[str, str]:
 
 
 def has_secret(query: str) -> bool:
-    """Return whether a query may contain a password. The text after the query may then be the rest of the password."""
+    """Return whether a query may contain a password. If so, the text after the query may be the rest of the
+    password.
+    """
     return "passw" in query.lower()
 
 
@@ -145,7 +147,7 @@ _MISTAKEN: Final = dict.fromkeys(
     ("backOffMultiplier", "failover.backOffMultiplier"),
     "failover.reconnectBackOffMultiplier, or reconnectDelayExponent as in ActiveMQ",
 )
-"""Names that look like options, but are unknown to Java clients too, each with the right names."""
+"""Names that look like options, but that no Java client knows. Each name has the right names."""
 _PROTOCOLS: Final = tuple({f"{scheme.protocol}." for scheme in SCHEMES.values()})
 _MEMBER_PREFIXES: Final = (*_PROTOCOLS, "transport.", "wireFormat.")
 _OF_ANY: Final = ("broker", "broker.scheduler")
@@ -171,7 +173,7 @@ class Place(Enum):
 
 
 def is_of_member(name: str) -> bool:
-    """Return whether an option is for the stream to one broker. These are the options of the protocol, TCP and TLS."""
+    """Return whether an option is for the stream to one broker, which is an option of the protocol, TCP or TLS."""
     if name.startswith(_MEMBER_PREFIXES):
         return True
     bare = name in _BARE or (is_meaningless(name) and "." not in name)
@@ -205,7 +207,7 @@ def check_options(*given: Given) -> None:
 
     Raises:
         InvalidURLException: options are unknown, stand at a wrong place, belong to another protocol, or have wrong
-            values. The text lists each wrong option, and says what is right.
+            values. The text lists each wrong option with its correction.
         UnsupportedFeatureException: the only wrong options are options of Java clients that this library refuses.
     """
     problems: list[str] = []
@@ -257,11 +259,13 @@ def _problems(given: Given) -> tuple[list[str], list[str]]:
 
 
 def _with_hint(name: str, known: Iterable[str]) -> str:
-    """Return an unknown name with a hint. If a Java client has an option of this name, the hint names the replacement.
-    Otherwise the hint is the nearest known name."""
+    """Return an unknown name with a hint. If a Java client has an option with this name, the hint names the
+    replacement. Otherwise the hint is the nearest known name.
+    """
     if name in _MISTAKEN:
         return f"{name} (did you mean {_MISTAKEN[name]}?)"
-    from pyjmsack.java_options.table import JAVA_OPTIONS  # most programs have no unknown option, and start faster
+    # imported here, because most programs have no unknown option and start faster without this import
+    from pyjmsack.java_options.table import JAVA_OPTIONS
 
     rows = (options.get(name.removeprefix(NESTED_PREFIX)) for options in JAVA_OPTIONS.values())
     hint = next((hint for row in rows if row is not None and (hint := row.hint())), "")

@@ -52,8 +52,9 @@ def option_rows(section: type[DataclassInstance], path: str = "") -> Iterator[Op
 
 
 def _spellings(row: Option) -> Iterator[Option]:
-    """Yield a row, and then the same row under the other names of the option. These are the names in ``also``. An
-    option with the prefix ``failover.`` also has its name without this prefix."""
+    """Yield a row, and then the same row under each other name of the option, which ``also`` lists. An option with the
+    prefix ``failover.`` also has its name without this prefix.
+    """
     yield row
     others = list(row.also)
     if row.name.startswith(FAILOVER_PREFIX):

@@ -44,7 +44,7 @@ class Scheme(NamedTuple):
     tls: bool
     port: int
     websocket: str = ""
-    """The sub-protocol of the WebSocket. It is empty for a scheme without WebSocket."""
+    """The sub-protocol of the WebSocket. Empty for a scheme without WebSocket."""
 
 
 SCHEMES: Final[Mapping[str, Scheme]] = {
@@ -210,7 +210,7 @@ class TransportOptions:
         also="amqp.traceBytes",
     )
     ws_http_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """The headers of the WebSocket handshake, from ``transport.ws.httpHeader.NAME=VALUE``. Values may be secret."""
+    """The headers of the WebSocket handshake, from ``transport.ws.httpHeader.NAME=VALUE``. A value may be secret."""
     trust_all: bool = option(
         "transport.trustAll", BOOLEAN, "false", "do not verify certificates, and log a warning; for tests only"
     )
