@@ -34,7 +34,7 @@ _UNMARKED: dict[str, Callable[[Any], Any]] = {
 
 
 def body_of(message: Message) -> tuple[bytes | None, str]:
-    """Return the body as bytes, or ``None`` if there is none, and its type.
+    """Return the body as bytes, and its type. Instead of bytes, return ``None`` if the message has no body.
 
     The type is ``text``, ``bytes``, ``map``, ``stream``, ``none`` or ``other``. A body of another class of
     message becomes JSON and has the type ``other``. ``message_of`` cannot make a message from such a body.
@@ -94,7 +94,7 @@ def _dump(value: Any) -> bytes:
 
 
 def _with_texts(value: Any) -> Any:
-    """Return the value with a text in the place of each key that JSON cannot hold."""
+    """Return the value. Each key that JSON cannot hold is replaced by a text."""
     if isinstance(value, dict):
         return {_key(key): _with_texts(each) for key, each in value.items()}
     return [_with_texts(each) for each in value] if isinstance(value, list | tuple) else value
@@ -105,8 +105,8 @@ def _key(key: Any) -> Any:
 
 
 def _mark(value: Any) -> Any:
-    """Return a value for JSON. If JSON does not have the type of the value, the result names the type, as in ``{"byte":
-    5}``.
+    """Return a value for JSON. If JSON does not have the type of the value, the result names the type, as in
+    ``{"byte": 5}``.
     """
     kind = type(value)
     if kind is bytes:

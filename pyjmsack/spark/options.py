@@ -43,8 +43,8 @@ def _seconds_from_ms(value: str) -> float:
 
 
 def _wait_from_ms(value: str) -> float:
-    """Return the seconds of an option in milliseconds. 0 is refused, because a wait of 0 seconds makes every queue seem
-    empty.
+    """Return the value of an option in milliseconds as seconds. 0 is refused, because a wait of 0 seconds makes every
+    queue seem empty.
     """
     return _count(value) / 1000
 

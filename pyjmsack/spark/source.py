@@ -23,7 +23,8 @@ __all__ = ["JmsDataSource"]
 
 
 class JmsDataSource(DataSource):
-    """The format ``jms``: queues as streams, as batches, and as sinks. ``docs/spark.md`` has the options and columns.
+    """The format ``jms``: queues as sources of streams and batches, and as sinks. ``docs/spark.md`` has the options and
+    columns.
 
     Register the class once per session with ``spark.dataSource.register(JmsDataSource)``. The package must be installed
     on all executors.

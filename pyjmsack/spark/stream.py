@@ -18,8 +18,8 @@ __all__ = ["JmsStreamReader"]
 
 
 class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a queue as a stream. An offset is ``{"q": query uuid, "n": pull, "p": partitions, "c": messages per
-    partition}``.
+    """Reads a queue as a stream. An offset has the keys ``q`` (uuid of the query), ``n`` (number of the pull), ``p``
+    (number of partitions) and ``c`` (messages per partition).
 
     The partitions and the size of a pull come from its offset and not from the options. Therefore a pull that is read
     again has as many parts as before, even if the options have changed.

@@ -198,11 +198,11 @@ class JmsWriter(_Writer, DataSourceArrowWriter):
     """
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Check the counts in the driver, after all tasks have sent and the broker has confirmed."""
+        """Check the counts in the driver, after the broker has confirmed the rows of all tasks."""
         self._committed(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Do nothing, because the broker already has the sent messages and they cannot be taken back."""
+        """Do nothing, because the broker already has the sent messages and a sent message cannot be taken back."""
 
 
 class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
@@ -213,8 +213,8 @@ class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
     """
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Check the counts in the driver, after all tasks have sent and the broker has confirmed."""
+        """Check the counts in the driver, after the broker has confirmed the rows of all tasks."""
         self._committed(messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Do nothing, because the broker already has the sent messages and they cannot be taken back."""
+        """Do nothing, because the broker already has the sent messages and a sent message cannot be taken back."""

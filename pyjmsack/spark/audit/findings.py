@@ -51,7 +51,7 @@ _MOST_KILLS = 50
 
 @dataclass
 class Finding:
-    """A class of suspicious messages."""
+    """A kind of suspicious messages, such as lost messages."""
 
     name: str
     title: str
@@ -99,7 +99,7 @@ class Audit:
     finished.
     """
     timeline: list[tuple[datetime, str, int]]
-    """``(time, "sends" or "receives", messages per second)``."""
+    """The points of the time line: ``(time, "sends" or "receives", messages per second)``."""
     kills: list[tuple[datetime, str]] = field(default_factory=list)
     """A pair for each connection that was not closed: the time of its last row, and its id."""
     look: Look | None = None
@@ -179,7 +179,7 @@ def run_audit(
     Args:
         spark: the session that runs the audit. Its executors read the directories of the ledgers.
         paths: the ledgers.
-        suspects: how many message ids to list at most for each finding.
+        suspects: the most message ids to list for each finding.
         still_queued: how many messages are known to be in the queues and dead-letter queues.
         look: the content of the queues of the broker, from :func:`look_into`. Give either ``look`` or ``still_queued``.
 
@@ -279,8 +279,8 @@ def _frame(spark: SparkSession, files: LedgerFiles, name: str) -> DataFrame:
 
 
 def _suspects_and_counts(messages: DataFrame) -> DataFrame:
-    """Return one row for each suspicious message, with its key. Return one row with a count for all other messages that
-    have the same judgement.
+    """Return one row for each suspicious message, with its key. All other messages with the same judgement share one
+    row with a count.
     """
     suspect = sf.when(_is(*_TITLES), sf.col("key")).alias("suspect")
     return messages.groupBy(suspect, "judgement").count()

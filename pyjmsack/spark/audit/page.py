@@ -185,7 +185,7 @@ def _suspects(audit: Audit) -> str:
 
 
 def _table(name: str, texts: tuple[str, ...], numbers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """Return a table whose last columns are numbers."""
+    """Return an HTML table. Its last columns have numbers."""
     styles = [""] * len(texts) + [" class='number'"] * len(numbers)
 
     def line(tag: str, cells: tuple[str, ...]) -> str:
