@@ -1,4 +1,4 @@
-"""The properties of Spring's beans for messaging, and of pools, with the replacement of each."""
+"""For each property of Spring's beans for messaging, and of connection pools: the replacement in Python."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from pyjmsack.migrate.model import Verdict
 __all__ = ["ADDS_CONSUMERS", "CLASSES", "CONTAINER", "POOL", "TEMPLATE", "WRAPPERS", "Said"]
 
 Said = tuple[Verdict, str, str]
-"""A verdict, the Python text and the reason. ``{}`` in the Python text stands for the value."""
+"""The replacement of a property: the verdict, the Python text and the reason. ``{}`` in the Python text stands for the
+value.
+"""
 
-_SPRING: Final = "it is about the inside of Spring"
-_TUNING: Final = "a listener here does not poll the broker, so that there is nothing to tune"
+_SPRING: Final = "the setting changes only the inside of Spring"
+_TUNING: Final = "a listener of pyjmsack does not poll the broker, so the setting has no counterpart"
 _CONVERT: Final = "conversions are Python code around the body of a message"
-_TX: Final = "a session's own transaction covers what it receives and sends; no other resource can join it"
+_TX: Final = (
+    "a session's transaction covers the messages that the session receives and sends; a database cannot join the"
+    " transaction"
+)
 
 CLASSES: Final[Mapping[str, str]] = {
     "ActiveMQConnectionFactory": "factory",
@@ -74,10 +79,10 @@ CLASSES: Final[Mapping[str, str]] = {
     "BrokerFactoryBean": "embedded",
     "BrokerService": "embedded",
 }
-"""The kind of a bean by the simple name of its class."""
+"""For the simple name of each class: the kind of its beans."""
 
 WRAPPERS: Final = ("connectionFactory", "targetConnectionFactory", "connection-factory", "configuration")
-"""Properties by which a bean refers to a connection factory."""
+"""Properties with which a bean refers to a connection factory."""
 
 
 def _all(names: str, verdict: Verdict, python: str, why: str) -> Iterator[tuple[str, Said]]:
@@ -94,7 +99,7 @@ POOL: Final[Mapping[str, Said]] = dict(
         *_all("blockIfSessionPoolIsFull blockIfSessionPoolIsFullTimeout", Verdict.IGNORED, "", NO_POOL),
         *_all("useAnonymousProducers explicitProducerCacheSize useProviderJMSContext", Verdict.IGNORED, "", NO_POOL),
         *_all("createConnectionOnStartup synchedLocalTransactionAllowed", Verdict.IGNORED, "", NO_POOL),
-        *_all("transactionManager xaConnectionFactory", Verdict.REFUSED, "", "there are no XA transactions here"),
+        *_all("transactionManager xaConnectionFactory", Verdict.REFUSED, "", "this library has no XA transactions"),
         *_all("faultTolerantConnections", Verdict.IGNORED, "", "a failover:(...) URL reconnects by itself"),
         *_all("reconnectOnException", Verdict.CHANGED, "failover:(...)", "a failover:(...) URL reconnects by itself"),
         *_all("exceptionListener", Verdict.BY_HAND, "connection.exception_listener = ...", "it is code"),
@@ -103,10 +108,10 @@ POOL: Final[Mapping[str, Said]] = dict(
         *_all("password", Verdict.CHANGED, "env:PYJMSACK_PASSWORD", "a secret stays out of files; set this variable"),
     )
 )
-"""Properties of pools, and of connection factories that wrap another connection factory."""
+"""The replacement of each property of a pool, or of a connection factory that wraps another connection factory."""
 
 ADDS_CONSUMERS: Final = (
-    "Spring's container adds consumers while there are messages; the generated code opens the least number"
+    "Spring's container adds consumers while messages wait; the generated code opens the smallest number of consumers"
 )
 CONTAINER: Final[Mapping[str, Said]] = dict(
     (
@@ -118,7 +123,12 @@ CONTAINER: Final[Mapping[str, Said]] = dict(
             ADDS_CONSUMERS,
         ),
         *_all("messageSelector selector", Verdict.SAME, "create_consumer(destination, {!r})", ""),
-        *_all("pubSubDomain subscriptionDurable subscriptionShared", Verdict.CHANGED, "", "see the listener's code"),
+        *_all(
+            "pubSubDomain subscriptionDurable subscriptionShared",
+            Verdict.CHANGED,
+            "",
+            "the code of the listener has this setting",
+        ),
         *_all("durableSubscriptionName subscriptionName subscription", Verdict.CHANGED, "{!r}", "the subscription"),
         *_all("pubSubNoLocal", Verdict.SAME, "create_consumer(topic, no_local={})", ""),
         *_all("clientId client-id", Verdict.CHANGED, "client_id={!r}", "an argument of ConnectionFactory"),
@@ -137,7 +147,8 @@ CONTAINER: Final[Mapping[str, Said]] = dict(
             "prefetch",
             Verdict.BY_HAND,
             'create_queue("name?consumer.prefetchSize={}")',
-            "in Spring, prefetch counts the messages of one transaction; here it counts the messages sent ahead",
+            "in Spring, prefetch counts the messages of one transaction; in pyjmsack, prefetch counts the messages"
+            " that the broker sends ahead",
         ),
         *_all(
             "recoveryInterval recovery-interval backOff back-off",
@@ -151,22 +162,30 @@ CONTAINER: Final[Mapping[str, Said]] = dict(
             "AckMode.SESSION_TRANSACTED",
             _TX,
         ),
-        *_all("messageListener messageConverter message-converter", Verdict.BY_HAND, "", "it is code: your handler"),
+        *_all(
+            "messageListener messageConverter message-converter", Verdict.BY_HAND, "", "write the code of your handler"
+        ),
         *_all("destinationResolver destination-resolver qosSettings replyQosSettings", Verdict.BY_HAND, "", _CONVERT),
-        *_all("errorHandler error-handler", Verdict.BY_HAND, "", "it is code: catch these errors in your handler"),
+        *_all("errorHandler error-handler", Verdict.BY_HAND, "", "write code: catch these errors in your handler"),
         *_all("exceptionListener", Verdict.BY_HAND, "connection.exception_listener = ...", "it is code"),
-        *_all("response-destination replyPubSubDomain", Verdict.BY_HAND, "", "send the answer to message.reply_to"),
+        *_all(
+            "response-destination replyPubSubDomain",
+            Verdict.BY_HAND,
+            "",
+            "write code that sends the answer to message.reply_to",
+        ),
         *_all(
             "resource-adapter activation-spec-factory resourceAdapter activationSpecFactory",
             Verdict.REFUSED,
             "",
-            "there is no Java EE container here: a listener receives from a connection of its own",
+            "pyjmsack has no Java EE container; a listener receives from its own connection",
         ),
-        *_all("ref method", Verdict.BY_HAND, "", "it is code: your handler"),
+        *_all("ref method", Verdict.BY_HAND, "", "write the code of your handler"),
     )
 )
-"""Properties of listener containers. The destination and the acknowledge mode are not among them, because other code
-reads these two."""
+"""The replacement of each property of a listener container. The destination and the acknowledge mode are not in this
+table, because other code reads these two.
+"""
 
 _QOS: Final = "an argument of each send"
 TEMPLATE: Final[Mapping[str, Said]] = dict(
@@ -179,16 +198,24 @@ TEMPLATE: Final[Mapping[str, Said]] = dict(
             "deliveryMode", Verdict.CHANGED, "send(..., delivery_mode={})", f"{_QOS}; 1 NON_PERSISTENT, 2 PERSISTENT"
         ),
         *_all("deliveryPersistent", Verdict.CHANGED, "send(..., delivery_mode=...)", f"{_QOS}; true is PERSISTENT"),
-        *_all("explicitQosEnabled", Verdict.IGNORED, "", "an argument of send() always counts here"),
+        *_all("explicitQosEnabled", Verdict.IGNORED, "", "in pyjmsack an argument of send() always has an effect"),
         *_all("messageIdEnabled", Verdict.CHANGED, "producer.disable_message_id", "the opposite value"),
         *_all("messageTimestampEnabled", Verdict.CHANGED, "producer.disable_message_timestamp", "the opposite value"),
-        *_all("pubSubDomain", Verdict.CHANGED, "create_topic(name) if {}", "the destination says it"),
+        *_all(
+            "pubSubDomain",
+            Verdict.CHANGED,
+            "create_topic(name) if {}",
+            "in pyjmsack the destination object says whether it is a topic",
+        ),
         *_all("pubSubNoLocal", Verdict.SAME, "create_consumer(topic, no_local={})", ""),
         *_all(
-            "sessionTransacted", Verdict.CHANGED, "AckMode.SESSION_TRANSACTED if {}", "and session.commit() after sends"
+            "sessionTransacted",
+            Verdict.CHANGED,
+            "AckMode.SESSION_TRANSACTED if {}",
+            "call session.commit() after the sends",
         ),
         *_all("sessionAcknowledgeMode sessionAcknowledgeModeName", Verdict.CHANGED, "AckMode of the session", ""),
         *_all("messageConverter destinationResolver jmsTemplate", Verdict.BY_HAND, "", _CONVERT),
     )
 )
-"""Properties of ``JmsTemplate``. ``{s}`` in the Python text stands for the value in seconds."""
+"""The replacement of each property of ``JmsTemplate``. ``{s}`` in the Python text stands for the value in seconds."""

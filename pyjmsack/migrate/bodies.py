@@ -17,7 +17,7 @@ STANDARD: Final = (
     ("typing", ("Annotated", "Any")),
     ("uuid", ("UUID",)),
 )
-"""The modules of the standard library and their names that the generated code may import."""
+"""For each module of the standard library, the names that the generated code may import."""
 OURS: Final = (
     "Answer",
     "App",
@@ -41,10 +41,10 @@ _WORD: Final = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 def used_classes(findings: Findings) -> dict[str, list[tuple[str, str]] | None]:
-    """Return the fields of the classes that the listeners, the sends and the converter name; ``None`` for unknown
+    """Return the fields of each class that the listeners, the sends and the converter name. ``None`` stands for unknown
     fields.
 
-    A class comes after the classes of its fields.
+    In the result, a class comes after the classes of its fields.
     """
     wanted = [*findings.types.values()]
     for listener in (*findings.listeners, *findings.nameless):
@@ -68,6 +68,6 @@ def used_classes(findings: Findings) -> dict[str, list[tuple[str, str]] | None]:
 
 
 def classes_in(annotation: str) -> list[str]:
-    """Return the names of the classes in an annotation."""
+    """Return the names of all classes that occur in an annotation."""
     words = _WORD.findall(re.sub(r"Header\(.*\)", "", annotation).partition("=")[0])
     return [word for word in words if word not in KNOWN and word not in _KNOWN_TOO]

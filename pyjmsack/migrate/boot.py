@@ -1,4 +1,6 @@
-"""``application.properties`` and ``application.yml`` of Spring Boot: connection, listeners, template."""
+"""Reads ``application.properties`` and ``application.yml`` of Spring Boot: the settings of connections, listeners and
+sends.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ class ListenerDefaults:
         return template_of_boot(self.sends)
 
     def container(self) -> Container:
-        """Return the settings of a listener that names no container factory."""
+        """Return the settings for a listener without the name of a container factory."""
         least, most = self.settings.get("least"), self.settings.get("most")
         return Container(
             concurrency=f"{least or 1}-{most}" if most and most != least else least,
@@ -64,14 +66,14 @@ def _boolean(value: str | None) -> str | None:
 
 
 def is_boot_key(key: str) -> bool:
-    """Whether a key is about messaging."""
+    """Return whether a key is about messaging."""
     return squashed(key).startswith(_SQUASHED_PREFIXES) and key.partition(".")[0].lower() != "logging"
 
 
 def read_boot(
     findings: Findings, settings: Settings, file: str, entries: Iterable[Entry], base: Mapping[str, Entry] | None = None
 ) -> ListenerDefaults:
-    """Add the rows and factories of one profile of one file.
+    """Add the rows and connection factories of one profile in one file.
 
     Args:
         entries: all entries of the profile.
@@ -100,14 +102,14 @@ class _Reader:
     listeners: ListenerDefaults = field(default_factory=ListenerDefaults)
 
     def read(self, entry: Entry) -> None:
-        """Add the row of a key that makes no factory."""
+        """Add the row of a key that does not belong to a connection factory."""
         row = BOOT_KEYS.get(squashed(entry.key))
         place = Place(self.file, entry.line)
         if row is None:
             self.findings.add(place, entry.key, shown(entry.key, entry.value), Verdict.BY_HAND, "", _no_such(entry.key))
             return
         if row.role in _OF_FACTORY:
-            return  # the row of the factory covers this key
+            return  # add_factories() adds the row of this key
         value = self._resolved(entry)
         if value is None:
             return
@@ -129,12 +131,18 @@ class _Reader:
             self.listeners.sends[row.target] = _boolean(value) or "" if row.target in ("topic", "qos") else value
         if ours and row.target in _QOS and self._is("spring.jms.template.qos-enabled", "false"):
             verdict, python = Verdict.IGNORED, ""
-            why = "Java ignores it, because spring.jms.template.qos-enabled is false: leave it out of the sends"
+            why = (
+                "Java ignores this key, because spring.jms.template.qos-enabled is false: leave the argument out of"
+                " the sends"
+            )
         if ours and row.target == "acknowledge" and not self._is("spring.jms.listener.session.transacted", "false"):
             verdict, python, why = Verdict.CHANGED, 'app.listener(..., mode="transacted")', _STILL_TRANSACTED
         if self.profile:
             verdict = Verdict.BY_HAND
-            why = f"of the profile {shown('name', self.profile)}: the code has the settings that are in no profile"
+            why = (
+                f"of the profile {shown('name', self.profile)}: the generated code has only the settings outside of"
+                " profiles"
+            )
         if row.target == "destination" and not self.profile:
             broker = self.settings.broker
             translate_destination(self.findings, place, entry.key, value, topic=False, broker=broker)
@@ -142,7 +150,7 @@ class _Reader:
             self.findings.add(place, entry.key, shown(entry.key, value), verdict, python, why)
 
     def _is(self, key: str, value: str) -> bool:
-        """Whether a boolean key has this value."""
+        """Return whether a boolean key has this value."""
         given = next((text for name, text in self.known.items() if squashed(name) == squashed(key)), None)
         try:
             return given is not None and _boolean(resolve(given, self.known)) == value
@@ -150,13 +158,13 @@ class _Reader:
             return False
 
     def _resolved(self, entry: Entry) -> str | None:
-        """Return a value with its placeholders replaced. If a placeholder has no value, add a row that says so."""
+        """Return a value with its placeholders replaced. If a placeholder has no value, add a row with this problem."""
         self._say_defaults(entry)
         try:
             return resolve(entry.value, self.known)
         except Missing as missing:
             if is_secret(entry.key):
-                return "x"  # a secret is never read
+                return "x"  # the value of a secret is never read
             place, value = Place(self.file, entry.line), shown(entry.key, entry.value)
             self.findings.add(place, entry.key, value, Verdict.BY_HAND, "", str(missing))
             return None
@@ -164,19 +172,22 @@ class _Reader:
     def _say_defaults(self, entry: Entry) -> None:
         """Add a row if a placeholder has its default value.
 
-        The variable that the placeholder names may have another value where the Java service runs.
+        The row is needed, because the variable in the placeholder may have another value where the Java service runs.
         """
         names = [name for name in _WITH_DEFAULT.findall(entry.value) if name.strip() not in self.known]
         if names and not is_secret(entry.key):
             name = shown("name", names[0].strip())
-            why = f"the default is written, because {name} has no value here: -D {name}=VALUE writes another"
+            why = (
+                f"the default value is written, because the given files have no value for {name}; -D {name}=VALUE"
+                " writes another value"
+            )
             place = Place(self.file, entry.line)
             key = f"{entry.key} (default)"
             if not any(row.place == place and row.key == key for row in self.findings.rows):
                 self.findings.add(place, key, shown(entry.key, entry.value), Verdict.CHANGED, "", why)
 
     def add_factories(self, merged: Mapping[str, Entry], mine: Mapping[str, Entry]) -> None:
-        """Add a factory for each family of keys with a setting of the connection in this profile."""
+        """Add a connection factory for each prefix of keys that has a setting of the connection in this profile."""
         for prefix in PREFIXES:
             rows = {
                 key: row
@@ -192,9 +203,13 @@ class _Reader:
                 self._add_part(row, entry)
 
     def _add_part(self, row: BootKey, entry: Entry) -> None:
-        """Add the row of a key that is a part of a URL, or of an option whose factory has no URL in this file."""
+        """Add the row of a key that sets a part of a URL, or an option for which this file has no URL."""
         python = f"{row.target}={shown(entry.key, entry.value)}" if row.target else ""
-        why = "it belongs into the URL of the factory" if row.target else "part of the URL of the factory"
+        why = (
+            "add this option to the URL of the connection factory"
+            if row.target
+            else "this value is a part of the URL of the connection factory"
+        )
         place = Place(self.file, entry.line)
         self.findings.add(place, entry.key, shown(entry.key, entry.value), Verdict.CHANGED, python, why)
 
@@ -252,7 +267,7 @@ class _Reader:
 
 def _broker_mode(value: str) -> tuple[Verdict, str, str]:
     if value.lower() == "native":
-        return Verdict.IGNORED, "", "a broker of its own, to which the URL leads"
+        return Verdict.IGNORED, "", "the broker runs in a process of its own, at the address in the URL"
     return Verdict.BY_HAND, "", NO_BROKER_INSIDE
 
 
@@ -266,7 +281,7 @@ def _listener(row: BootKey, value: str) -> tuple[Verdict, str, str]:
     if row.target == "acknowledge":
         mode = mode_of(value)
         if mode is None:
-            return Verdict.BY_HAND, "", "expected AUTO, CLIENT or DUPS_OK"
+            return Verdict.BY_HAND, "", "expected the mode AUTO, CLIENT or DUPS_OK"
         of_app = 'mode="no-ack"' if mode.mode is AckMode.NO_ACKNOWLEDGE else 'mode="individual"'
         return Verdict.CHANGED, f"AckMode.{mode.mode.name}, or app.listener(..., {of_app})", mode.why
     if row.target == "transacted":

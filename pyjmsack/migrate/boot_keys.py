@@ -1,4 +1,4 @@
-"""The keys for messaging of Spring Boot, of the starter of Qpid JMS, and of Camel's components."""
+"""The keys for messaging in Spring Boot, in the Spring Boot starter of Qpid JMS, and in Camel's components."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ __all__ = ["BOOT_KEYS", "PREFIXES", "BootKey", "squashed"]
 
 @dataclass(frozen=True, slots=True)
 class BootKey:
-    """One key. If ``role`` is empty, the verdict says everything about the key."""
+    """One key and its verdict. If ``role`` is empty, the verdict and the reason are the whole result for the key."""
 
     name: str
     role: str = ""
-    """``url``, ``host``, ``port``, ``option``, ``listener``, ``template``, ``mode``, or empty."""
+    """The kind of setting: ``url``, ``host``, ``port``, ``option``, ``listener``, ``template`` or ``mode``. Otherwise
+    empty.
+    """
     target: str = ""
-    """The option of a URL, or the part of a listener or of a send."""
+    """The URL option, or the setting of a listener or send, that the key sets."""
     unit: str = ""
-    """The unit that a duration of Spring gets: ``ms`` in an option, ``s`` in Python. Empty if the value is no duration.
+    """The unit of a duration in the result: ``ms`` in a URL option, ``s`` in Python. Empty if the value is not a
+    duration.
     """
     verdict: Verdict = Verdict.CHANGED
     why: str = ""
@@ -36,15 +39,15 @@ def squashed(key: str) -> str:
     return key.lower().replace("-", "").replace("_", "").replace(".", "").partition("[")[0]
 
 
-_CACHE: Final = "sessions, consumers and producers are objects that you keep"
+_CACHE: Final = "keep the session, consumer and producer objects in variables of your own"
 _INSIDE: Final = (
     "no broker runs inside a Python process; pyjmsack.broker.EmbeddedArtemis and EmbeddedActiveMQ start one"
 )
-_SPRING: Final = "it is about the inside of Spring's container"
-_CAMEL: Final = "it is about the inside of Camel's JMS component"
-_JNDI: Final = "there is no JNDI here; give the URL of the broker, which `pyjmsack migrate jndi.properties` translates"
+_SPRING: Final = "the setting changes only the inside of Spring's container"
+_CAMEL: Final = "the setting changes only the inside of Camel's JMS component"
+_JNDI: Final = "pyjmsack has no JNDI; give the URL of the broker, which `pyjmsack migrate jndi.properties` translates"
 _CONVERT: Final = "conversions are Python code: your own function around the body"
-_QOS: Final = "an argument of send() always counts here: there is no switch for them"
+_QOS: Final = "in pyjmsack an argument of send() always has an effect, so no switch is needed"
 _REPLY: Final = "a listener that answers sends to message.reply_to; a request waits on a temporary queue"
 
 PREFIXES: Final = (
@@ -60,7 +63,7 @@ PREFIXES: Final = (
     "camel.component.sjms",
     "camel.component.sjms2",
 )
-"""The beginnings of keys that are about messaging."""
+"""The prefixes of keys that are about messaging."""
 
 
 def _ignored(prefix: str, names: str, why: str) -> Iterator[BootKey]:
@@ -130,7 +133,7 @@ def _boot() -> Iterator[BootKey]:
     yield BootKey(f"{jms}.template.session.acknowledge-mode", "template", "acknowledge")
     yield BootKey(f"{jms}.template.session.transacted", "template", "transacted")
     yield BootKey(f"{jms}.template.qos-enabled", "template", "qos")
-    yield from _ignored(f"{jms}.template", "observation-enabled", "it is for the measurements of Spring")
+    yield from _ignored(f"{jms}.template", "observation-enabled", "the setting is for the metrics of Spring")
 
 
 def _qpid() -> Iterator[BootKey]:
@@ -210,7 +213,7 @@ def _camel(prefix: str) -> Iterator[BootKey]:
     )
     replies += " reply-to-max-concurrent-consumers reply-to-delivery-persistent reply-to-same-destination-allowed"
     yield from _by_hand(prefix, f"{replies} correlation-property", _REPLY)
-    yield from _by_hand(prefix, "connection-factory", "it refers to a bean; translate that one")
+    yield from _by_hand(prefix, "connection-factory", "the value names a bean: translate the bean")
     yield from _by_hand(
         prefix, "use-ssl trust-store-location trust-store-password trust-store-type", "amqps:// in the URL"
     )
@@ -228,4 +231,4 @@ _ALL: Final = (
 )
 
 BOOT_KEYS: Final[Mapping[str, BootKey]] = {squashed(row.name): row for row in _ALL}
-"""Each key by its squashed name."""
+"""The keys. The index is the name of the key in the form of :func:`squashed`."""

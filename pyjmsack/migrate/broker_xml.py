@@ -1,4 +1,4 @@
-"""``activemq.xml`` and ``broker.xml``: the ports, their protocols, and the settings that matter to clients."""
+"""Reads ``activemq.xml`` and ``broker.xml``: the ports, their protocols, and the settings that matter to clients."""
 
 from __future__ import annotations
 
@@ -20,31 +20,37 @@ _ALL: Final = "CORE,AMQP,STOMP,HORNETQ,MQTT,OPENWIRE"
 PLAIN: Final = "a setting of the broker; it stays where it is"
 """The reason why most settings of a broker need no change."""
 _WORTH_SAYING: Final[Mapping[str, str]] = {
-    "deadLetterStrategy": "where reject() and exhausted redeliveries go; stays at the broker",
-    "dead-letter-address": "where rejected and exhausted messages go; stays at the broker",
-    "expiry-address": "where expired messages go; stays at the broker",
-    "max-delivery-attempts": "over AMQP; over STOMP Artemis never gives up: set jms.redeliveryPolicy.maxRedeliveries",
-    "redelivery-delay": "the broker waits over AMQP; no effect over STOMP, where redeliveryDelay of the client does it",
+    "deadLetterStrategy": "names the queue of dead letters; the setting stays at the broker",
+    "dead-letter-address": "names the address of dead letters; the setting stays at the broker",
+    "expiry-address": "names the address of expired messages; the setting stays at the broker",
+    "max-delivery-attempts": (
+        "this limit holds over AMQP; over STOMP Artemis has no limit: set jms.redeliveryPolicy.maxRedeliveries"
+    ),
+    "redelivery-delay": "the broker waits over AMQP; over STOMP set jms.redeliveryPolicy.redeliveryDelay in the client",
     "redelivery-delay-multiplier": "as redelivery-delay",
     "max-redelivery-delay": "as redelivery-delay",
     "auto-create-queues": "false: a consumer or send to a queue that is not there is refused",
     "auto-create-addresses": "false: a send to an address that is not there is refused",
-    "default-consumer-window-size": "it is for core clients only; over AMQP jms.prefetchPolicy.all counts",
-    "schedulerSupport": "delivery delays work on Classic with it: say broker.scheduler=true in the URL",
-    "redeliveryPlugin": "it redelivers at the broker: leave jms.redeliveryPolicy.* at its defaults",
+    "default-consumer-window-size": "the setting is for core clients only; over AMQP set jms.prefetchPolicy.all",
+    "schedulerSupport": "Classic needs this setting for delivery delays: write broker.scheduler=true into the URL",
+    "redeliveryPlugin": "the broker waits before a redelivery: leave jms.redeliveryPolicy.* at its defaults",
     "virtualDestinations": "virtual topics are queues for consumers: create_queue('Consumer.NAME.VirtualTopic.X')",
-    "security-enabled": "true: a login is needed, username= and password= of ConnectionFactory",
-    "simpleAuthenticationPlugin": "a login is needed: username= and password= of ConnectionFactory",
-    "jaasAuthenticationPlugin": "a login is needed: username= and password= of ConnectionFactory",
-    "authorizationPlugin": "the login needs the rights to read, write and create what it uses",
-    "security-settings": "the login needs the rights to consume, send and create what it uses",
+    "security-enabled": "with true, clients need a login: username= and password= of ConnectionFactory",
+    "simpleAuthenticationPlugin": "clients need a login: username= and password= of ConnectionFactory",
+    "jaasAuthenticationPlugin": "clients need a login: username= and password= of ConnectionFactory",
+    "authorizationPlugin": "the user needs the rights to read, write and create the destinations of the service",
+    "security-settings": "the user needs the rights to consume, send and create for the destinations of the service",
     "amqp-use-core-subscription-naming": "true: AMQP and core clients share durable subscriptions; keep it",
-    "wildcard-addresses": "which characters are wildcards in names of consumers; stays at the broker",
-    "connection-ttl-override": "over AMQP the idle time-out of both ends counts",
-    "page-full-policy": "what a full address does: over AMQP FAIL refuses a send, BLOCK keeps it waiting for credit",
-    "address-full-policy": "what a full address does: over AMQP FAIL refuses a send, BLOCK keeps it waiting for credit",
-    "constantPendingMessageLimitStrategy": "no effect over AMQP; over STOMP slow subscribers lose messages by it",
-    "sslContext": "the broker's TLS; a client trusts it by transport.trustStoreLocation",
+    "wildcard-addresses": (
+        "chooses the wildcard characters in destinations of consumers; the setting stays at the broker"
+    ),
+    "connection-ttl-override": "over AMQP the idle time-outs of client and broker have an effect instead",
+    "page-full-policy": "if an address is full, over AMQP FAIL refuses a send and BLOCK lets the send wait",
+    "address-full-policy": "if an address is full, over AMQP FAIL refuses a send and BLOCK lets the send wait",
+    "constantPendingMessageLimitStrategy": (
+        "no effect over AMQP; over STOMP the broker drops messages of slow subscribers because of this setting"
+    ),
+    "sslContext": "the TLS settings of the broker; name its certificates in transport.trustStoreLocation",
 }
 
 
@@ -67,13 +73,15 @@ def broker_of(root: Element) -> str:
 
 
 def ports_of(root: Element, known: Mapping[str, str]) -> list[Port]:
-    """Return the ports on which a broker listens, if they are numbers."""
+    """Return the ports on which a broker listens. A port that is not a number is left out."""
     kind = "transportConnector" if broker_of(root) == "classic" else "acceptor"
     return [port for element in root.all() if element.name == kind and (port := _port(element, known))]
 
 
 def read_broker(findings: Findings, settings: Settings, file: str, root: Element, known: Mapping[str, str]) -> None:
-    """Add a row for each setting of a broker, and a row that says whether the wanted protocol is on."""
+    """Add a row for each setting of a broker, and a row that says whether the broker has a port for the wanted
+    protocol.
+    """
     classic = broker_of(root) == "classic"
     wanted = settings.protocol.upper()
     ports = ports_of(root, known)
@@ -88,7 +96,7 @@ def read_broker(findings: Findings, settings: Settings, file: str, root: Element
 
 
 def _settings(top: Element) -> list[Element]:
-    """Return the elements that have attributes or a text, or that have no other elements inside them."""
+    """Return each element that has attributes or a text, or has no other elements inside."""
     return [one for one in top.all() if one.attributes or one.text.strip() or not one.children]
 
 
@@ -137,7 +145,7 @@ def _connector(findings: Findings, file: str, element: Element, wanted: str, kno
     uri = shown("uri", (element.get("uri") or element.text.strip()).partition("?")[0])
     key = f"{element.name} {element.get('name')}".strip()
     if port is None:
-        why = "its port is not a number here: give the value of the variable in it with -D NAME=VALUE"
+        why = "the port is not a number: give the value of its variable with -D NAME=VALUE"
         findings.add(Place(file, element.line), key, uri, Verdict.BROKER, "", why)
         return
     scheme = {"AMQP": "amqp", "STOMP": "stomp"}[wanted]

@@ -1,4 +1,6 @@
-"""Translates names of destinations: prefixes of JNDI, lists, wildcards, virtual topics, options behind the name."""
+"""Translates names of destinations, with prefixes of JNDI, lists, wildcards, virtual topics, and options after the
+name.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _PREFIXES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class NewDestination:
-    """A destination of pyjmsack. The name is empty if the user has to decide."""
+    """A destination in pyjmsack. The name is empty if the user has to choose the destination."""
 
     name: str
     topic: bool
@@ -36,10 +38,10 @@ class NewDestination:
 def translate_destination(
     findings: Findings, place: Place, key: str, text: str, *, topic: bool, broker: str
 ) -> NewDestination:
-    """Add the row of a destination's name, and return the destination.
+    """Translate the name of a destination. Add the row of the name, and return the destination.
 
     Args:
-        topic: whether it is a topic, if its name does not say so.
+        topic: whether the destination is a topic. A prefix of the name has priority.
         broker: the broker that will have the destination: ``artemis``, ``classic-5``, ``classic-6`` or empty.
     """
     plain, topic = _without_prefix(text.strip(), topic)
@@ -52,7 +54,10 @@ def translate_destination(
         return NewDestination(new, topic)
 
     if "," in name:
-        why = "a list of destinations: send to each one in a transaction; make one consumer for each"
+        why = (
+            "a list of destinations: send to each destination in a transaction, and make one consumer for each"
+            " destination"
+        )
         return add(Verdict.BY_HAND, why)
     if broker == "artemis" and (virtual := _virtual_topic(name)):
         return add(Verdict.BY_HAND, virtual)
@@ -64,7 +69,7 @@ def translate_destination(
     why = "; ".join(filter(None, (why, dropped)))
     if new == text:
         return add(Verdict.SAME, why, new)
-    return add(Verdict.CHANGED, why or f"the call says that it is a {kind}, not the name", new)
+    return add(Verdict.CHANGED, why or f"the call, and not a prefix of the name, makes the destination a {kind}", new)
 
 
 def _without_prefix(text: str, topic: bool) -> tuple[str, bool]:
@@ -94,15 +99,15 @@ def _wildcards(name: str, broker: str) -> tuple[str, str]:
 
 
 def _options(query: str) -> tuple[str | None, str]:
-    """Return the options that stay, and a text about the others."""
+    """Return the options that stay, and a text about the options that are left out."""
     kept, said = [], []
     for part in filter(None, query.split("&")):
         name = part.partition("=")[0]
         if not name.startswith(("consumer.", "producer.")):
-            said.append(f"{name} had no effect in Java either, which reads consumer.* and producer.* only")
+            said.append(f"{name} has no effect in Java either, because Java reads only consumer.* and producer.*")
             continue
         if name in IGNORED_OF_DESTINATIONS:
-            said.append(f"{name} has no meaning here: {IGNORED_OF_DESTINATIONS[name]}")
+            said.append(f"{name} has no effect in pyjmsack: {IGNORED_OF_DESTINATIONS[name]}")
             continue
         try:
             parse_destination_options(Queue(f"x?{part}"))

@@ -1,4 +1,4 @@
-"""Decides which files of a folder are read, and by which reader."""
+"""Finds the files to read in a folder, and chooses the reader of each file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["migrate"]
 _LARGEST: Final = 4 * 1024 * 1024
 _MOST_FILES: Final = 20_000
 _MOST_OTHERS: Final = 8 * 1024 * 1024
-"""The most bytes of sources without JMS that are read for their constants and classes."""
+"""The most bytes that are read, for constants and classes, from sources that do not use JMS."""
 _WORTH: Final = (b"static final", b"record ", b"enum ", b"class ")
 _NOT_ENTERED: Final = {
     ".git",
@@ -50,7 +50,7 @@ _READ: Final = (*_PROPERTIES, *_YAML, ".xml", *_SOURCES)
 
 
 def migrate(inputs: Iterable[str], settings: Settings, sources: Iterable[Path] = ()) -> Findings:
-    """Read URLs, files and folders, and return what was found. Nothing is connected, and no file is changed.
+    """Read URLs, files and folders, and return the findings. No connection is made, and no file is changed.
 
     Args:
         inputs: broker URLs, files, folders.
@@ -58,7 +58,7 @@ def migrate(inputs: Iterable[str], settings: Settings, sources: Iterable[Path] =
         sources: folders from which only Java sources are read.
 
     Returns:
-        The findings. Files that cannot be read are listed there, and are no error.
+        The findings. A file that cannot be read raises no error, and is listed in the findings.
     """
     return _Migration(settings).run([*inputs], [*sources])
 
@@ -151,7 +151,7 @@ class _Migration:
         return made
 
     def _unread(self, path: Path, data: bytes, error: str) -> None:
-        """Report a file that cannot be read, but only if it has a word about messaging in it."""
+        """Add a row for a file that cannot be read, but only if the file contains a word about messaging."""
         if any(word in data for word in (b"activemq", b"artemis", b"amqp", b"jms")):
             self.findings.unreadable.append(f"{path}: {error}")
 
@@ -186,7 +186,7 @@ class _Migration:
     # the values in the files
 
     def _learn(self, xmls: Mapping[str, Element]) -> None:
-        """Take the kind of broker, and the port of the new protocol, from the broker's own files."""
+        """Read the kind of broker, and the port of the new protocol, from the configuration files of the broker."""
         wanted = self.settings.protocol.upper()
         for root in xmls.values():
             kind = broker_of(root)
@@ -228,7 +228,9 @@ class _Migration:
 
 
 def _nearest(port: Port, speaking: list[Port]) -> Port:
-    """Return the port of the new protocol that fits best: with the same number, otherwise with the same use of TLS."""
+    """Return the best port of the new protocol: a port with the same number, otherwise a port that uses TLS if ``port``
+    does.
+    """
     return max(speaking, key=lambda other: (other.number == port.number, other.tls == port.tls))
 
 

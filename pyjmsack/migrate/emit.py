@@ -58,7 +58,8 @@ def serve(
 
 
 def as_python(findings: Findings) -> str:
-    """Return a module with the factories, a function for each listener, and ``main()``, which serves all listeners.
+    """Return the code of a module with the connection factories, a function for each listener, and ``main()``, which
+    starts all listeners.
 
     Args:
         findings: what :func:`pyjmsack.migrate.migrate` returned.
@@ -111,8 +112,8 @@ def as_toml(findings: Findings) -> str:
 
 
 def as_environment(findings: Findings) -> str:
-    """Return variables for a shell: those that the commands of pyjmsack read, and an empty one for each secret and for
-    a user whom no file names.
+    """Return variables for a shell: the variables that the commands of pyjmsack read, and an empty variable for each
+    secret, and for the user name if no file has the user name.
 
     Args:
         findings: what :func:`pyjmsack.migrate.migrate` returned.
@@ -137,7 +138,7 @@ def _shell(text: str) -> str:
 
 
 def identifier(text: str, taken: Iterable[str]) -> str:
-    """Return a name of Python for a text. The name is not taken yet."""
+    """Return a Python name made from a text, and different from the names in ``taken``."""
     name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text), flags=re.ASCII).strip("_").lower()
     name = name if name and not name[0].isdigit() else f"the_{name}".rstrip("_")
     name = f"{name}_" if keyword.iskeyword(name) else name
@@ -149,7 +150,7 @@ def identifier(text: str, taken: Iterable[str]) -> str:
 
 
 def named(factories: Iterable[Factory]) -> dict[str, Factory]:
-    """Return each factory that has a URL, by a name of Python that is made from the factory's name."""
+    """Return each connection factory that has a URL. The key is a Python name made from the name of the factory."""
     made: dict[str, Factory] = {}
     for factory in factories:
         if factory.url:
@@ -200,7 +201,7 @@ def _handler(name: str, listener: Listener) -> str:
 
 
 def comment(text: str) -> str:
-    """Return a text that can stand in a comment or a docstring."""
+    """Return a text in a form that is safe in a comment or a docstring."""
     return (
         "".join(character if character.isprintable() else "?" for character in text)
         .replace('"', "'")

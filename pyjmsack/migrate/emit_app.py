@@ -29,14 +29,15 @@ _STRICT: Final = (
     " has no default: write `| None = None` behind fields that may be missing or null."
 )
 _RETRIES: Final = {"activemq": "Retry(6, delay=1, backoff=1)", "artemis": "Retry(delay=0)", "qpid": "Retry(delay=0)"}
-"""The rule of each Java client for a message that was rolled back. The clients of Artemis and Qpid JMS leave the waits
-and the limit to the broker. The client of ActiveMQ Classic delivers the message up to six more times, each time after
-one second."""
+"""For each Java client: the ``Retry`` that treats a rolled back message as this client does. The clients of Artemis and
+Qpid JMS leave the waits and the limit to the broker. The client of ActiveMQ Classic delivers the message up to six more
+times, each time after one second.
+"""
 
 
 def as_app(findings: Findings) -> str:
-    """Return a module with an ``App`` for each connection factory that is used, and a function for each listener, for
-    each schedule, and for each method that sends. What the user has to do stands as a comment at its place.
+    """Return the code of a module with an ``App`` for each used connection factory, and a function for each listener,
+    each schedule, and each method that sends. A comment at each place says what the user has to do there.
 
     Args:
         findings: what :func:`pyjmsack.migrate.migrate` returned.
@@ -59,7 +60,7 @@ def as_app(findings: Findings) -> str:
         body.append(_app(name, factory, bool(converter), [] if number else others))
     body += _functions(findings, apps, remarks, taken)
     body.append(_main([name for name, _, _ in apps]))
-    left = remarks.others()  # what has no place of its own
+    left = remarks.others()  # comments that have no other place
     text = "\n\n".join([*([left] if left else []), *body])
     return f'"""Made by `pyjmsack migrate`. Secrets come from the environment."""\n\n{_imports(text)}\n\n{text}'
 
@@ -77,7 +78,7 @@ def _functions(
         for listener in listeners:
             code = remarks.of_function(remarks.function(listener.place))
             yield _listener(name, factory, listener, handlers, taken, code)
-    for listener in findings.nameless:  # the name of the destination is not known
+    for listener in findings.nameless:  # listeners without a known destination
         name, factory, _ = next((app for app in apps if app[1] and app[1].name == listener.factory), apps[0])
         code = remarks.of_function(remarks.function(listener.place))
         text = _listener(name, factory, listener, handlers, taken, code)
@@ -108,7 +109,7 @@ def _apps(findings: Findings) -> list[tuple[str, Factory | None, list[Listener]]
 
 
 def _converter(findings: Findings, classes: Mapping[str, object]) -> str:
-    """Return the converter of the apps; empty if they need none of their own."""
+    """Return the code of the converter of the apps. Return an empty text if the default converter is enough."""
     arguments = []
     if findings.type_property:
         listed = "".join(f"    {text!r}: {kind},\n" for text, kind in findings.types.items() if kind in classes)
@@ -145,14 +146,16 @@ def _app(name: str, factory: Factory | None, typed: bool, others: Iterable[Facto
     if typed:
         arguments.append("converter=converter")
     place = f"# {comment(str(factory.place))}\n" if factory is not None else ""
-    for other in others:  # of a profile, or of a factory that nothing here uses
+    for other in others:  # factories of a profile, and factories that no app uses
         url = comment(_without_client_id(other.url)) or "no URL: see the comment about it"
         place += f"# {comment(str(other.place))}: not used here, {comment(other.name)}: {url}\n"
     return f"{place}{name} = App(\n{''.join(f'    {each},{chr(10)}' for each in arguments)})\n"
 
 
 def _without_client_id(url: str) -> str:
-    """Return a URL without a client id, because an app has several connections."""
+    """Return a URL without the option of the client id, because an app has several connections, which must not share an
+    id.
+    """
     return _CLIENT_ID_OF_URL.sub("", url).rstrip("?&")
 
 
@@ -212,7 +215,7 @@ def _schedule(app: str, schedule: Schedule, taken: set[str], code: tuple[str, st
 
 
 def _function(function: Function, taken: set[str], code: tuple[str, str]) -> str:
-    """Return a method that sends, and is neither a listener nor a schedule."""
+    """Return the code of a method that sends, and that is neither a listener nor a schedule."""
     name = identifier(snake(function.name), taken)
     taken.add(name)
     head = _def(name, function.parameters, function.answers)
@@ -222,7 +225,7 @@ def _function(function: Function, taken: set[str], code: tuple[str, str]) -> str
 
 
 def _def(name: str, parameters: list[tuple[str, str]], answers: str) -> str:
-    """Return the head of a function, in several lines if it is long."""
+    """Return the head of a function, in several lines if the head is long."""
     given = [f"{each}: {annotation}" for each, annotation in _unique(parameters)]
     head = f"def {name}({', '.join(given)}) -> {answers or 'None'}:"
     if len(head) <= 110 or not given:

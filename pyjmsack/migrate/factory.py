@@ -30,7 +30,7 @@ PASSWORD: Final = "PYJMSACK_PASSWORD"  # noqa: S105 - the name of a variable
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a factory. ``option`` is the name that the setting has as an option of a URL."""
+    """One setting of a Java connection factory. ``option`` is the name of the same setting in a URL."""
 
     place: Place
     key: str
@@ -40,19 +40,19 @@ class Setting:
 
 @dataclass(slots=True)
 class _Draft:
-    """The URL options of a Java factory, collected until the new URL is complete."""
+    """The URL options of a Java connection factory, which are collected until the new URL is complete."""
 
     factory: Factory
     protocol: str
     outer: dict[str, str] = field(default_factory=dict)
-    """Options of all brokers."""
+    """Options that hold for all brokers."""
     member: dict[str, str] = field(default_factory=dict)
-    """Options of every broker's stream."""
+    """Options of the stream (protocol, TCP and TLS) to every broker."""
     members: dict[int, dict[str, str]] = field(default_factory=dict)
-    """Options of one broker's stream, by the broker's number in the URL."""
+    """For each broker, by its number in the URL: the options of the stream to this broker."""
 
     def take(self, options: Mapping[str, str], number: int = -1) -> None:
-        """Take over options. ``number`` is the number of the broker whose part of the URL has the options."""
+        """Add options. ``number`` is the number of the broker that the options belong to; -1 stands for all brokers."""
         for name, value in options.items():
             if name == "jms.username":
                 self.factory.username = value
@@ -66,13 +66,13 @@ class _Draft:
                 self.outer[name] = value
 
     def given(self) -> set[str]:
-        """Return the names of all options. An alias is replaced by the name that it stands for."""
+        """Return the names of all options. The main name of an option replaces its other names."""
         names = {*self.outer, *self.member, *(name for options in self.members.values() for name in options)}
         return {OPTIONS[name].alias_of or name for name in names}
 
 
 def guess_client(url: JavaUrl, otherwise: str = "activemq") -> str:
-    """Guess from the schemes and the options which Java client the URL is for."""
+    """Guess from the schemes and the options of a URL which Java client uses the URL."""
     if any(member.scheme.startswith("amqp") for member in url.members):
         return "qpid"
     names = {name for pairs in (url.options, *(member.options for member in url.members)) for name, _ in pairs}
@@ -95,17 +95,17 @@ def add_factory(
     broker: str = "",
     also: Iterable[Setting] = (),
 ) -> Factory | None:
-    """Add the rows of a factory, and the factory.
+    """Add a connection factory and its rows.
 
     Args:
         key: the name of the URL in the file.
         text: the URL.
-        client: the Java client of these options; empty = guess it from the URL.
-        broker: ``artemis`` or ``classic``, if the file says so, otherwise empty.
-        also: settings outside the URL.
+        client: the Java client of these options; empty = guess the client from the URL.
+        broker: ``artemis`` or ``classic`` if the file names the broker, otherwise empty.
+        also: settings of the factory outside the URL.
 
     Returns:
-        The factory, or ``None`` if the text is not a URL or cannot be translated. A row says so.
+        The factory, or ``None`` if the text is not a URL or cannot be translated. In this case a row has the reason.
     """
     try:
         url = parse_java_url(text)
@@ -170,7 +170,7 @@ def _address(
     says = JAVA_SCHEMES[member.scheme].says
     if speaks and member.scheme == scheme:
         return new, Verdict.SAME if sure else Verdict.BY_HAND, why
-    why = "; ".join(filter(None, (f"{member.scheme}:// is {says}, {scheme}:// is what pyjmsack speaks", why)))
+    why = "; ".join(filter(None, (f"{member.scheme}:// is {says}, pyjmsack speaks {scheme}://", why)))
     return new, Verdict.CHANGED if sure else Verdict.BY_HAND, why
 
 
@@ -183,14 +183,14 @@ def _scheme(protocol: str, tls: bool, websocket: bool) -> str:
 
 
 def _port(settings: Settings, member: JavaMember, tls: bool, speaks: bool, broker: str) -> tuple[int, str, bool]:
-    """Return the port, the reason, and whether the port is certain."""
+    """Return the new port, the reason for this port, and whether the port is certain."""
     usual = _USUAL[settings.protocol, tls]
     if member.port in settings.ports:
         return settings.ports[member.port], f"port {member.port} is {settings.ports[member.port]}", True
     if speaks:
         return member.port, "", True
     if not member.port or member.port in _OPENWIRE:
-        return usual, f"{usual} is the usual port of {settings.protocol.upper()}; --port says another", True
+        return usual, f"{usual} is the usual port of {settings.protocol.upper()}; choose another port with --port", True
     if broker == "artemis":
         speech = settings.protocol.upper()
         why = f"an acceptor of Artemis speaks every protocol, unless its 'protocols' leave out {speech}"
@@ -237,7 +237,7 @@ def _take_login(findings: Findings, place: Place, key: str, members: Iterable[Ja
 
 
 def _add_defaults(findings: Findings, place: Place, draft: _Draft, *, failover: bool) -> None:
-    """Set the profile of the Java client, and add a row for each default that it changes."""
+    """Set the profile of the Java client, and add a row for each default that the profile changes."""
     client = draft.factory.client
     given = draft.given()
     draft.outer.setdefault("profile", client)
@@ -248,7 +248,10 @@ def _add_defaults(findings: Findings, place: Place, draft: _Draft, *, failover: 
             or (draft.protocol == "stomp" and name.startswith("amqp."))
         ):
             continue
-        why = f"the default of that client, set by profile={client}; ours is {_text(OPTIONS[name].default)}"
+        why = (
+            f"this is the default of the Java client, which profile={client} sets; the default of pyjmsack is"
+            f" {_text(OPTIONS[name].default)}"
+        )
         findings.add(place, f"(default) {name}", value, Verdict.DEFAULT, f"profile={client}", why)
 
 
@@ -261,7 +264,7 @@ def _text(value: object) -> str:
 def _assembled(
     findings: Findings, place: Place, key: str, draft: _Draft, addresses: Mapping[int, str], *, failover: bool
 ) -> str:
-    """Return the URL. If our parser refuses a part of it, a row says so."""
+    """Return the new URL. If the URL parser of pyjmsack refuses a part, add a row with the error."""
     if failover:
         members = ",".join(
             address + _query({**draft.member, **draft.members.get(number, {})}) for number, address in addresses.items()

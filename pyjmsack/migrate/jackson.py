@@ -1,4 +1,4 @@
-"""The keys of Spring Boot that change how Jackson writes the bodies of messages: ``spring.jackson.*``."""
+"""Reads the keys ``spring.jackson.*`` of Spring Boot. These keys change the JSON that Jackson writes."""
 
 from __future__ import annotations
 
@@ -12,22 +12,28 @@ from pyjmsack.migrate.values import shown
 
 __all__ = ["read_jackson"]
 
-_IF: Final = "if the message converter has the ObjectMapper of Spring Boot: "
+_IF: Final = "if the message converter uses the ObjectMapper of Spring Boot: "
 _WHYS: Final = {
-    "springjacksonpropertynamingstrategy": f"{_IF}the fields have other names in JSON: rename those of the classes",
-    "springjacksondefaultpropertyinclusion": f"{_IF}JSON leaves out fields: those of records need `| None = None`",
-    "springjacksonserializationwritedatesastimestamps": f"{_IF}dates are numbers, which a datetime does not take",
+    "springjacksonpropertynamingstrategy": (
+        f"{_IF}the fields have other names in JSON: rename the fields of the classes"
+    ),
+    "springjacksondefaultpropertyinclusion": (
+        f"{_IF}the JSON leaves out some fields: the fields of records need `| None = None`"
+    ),
+    "springjacksonserializationwritedatesastimestamps": (
+        f"{_IF}dates are numbers in JSON: a field of the type datetime refuses a number"
+    ),
 }
-_OTHER: Final = f"{_IF}look whether it changes the JSON of messages"
+_OTHER: Final = f"{_IF}look whether the key changes the JSON of messages"
 _DEFAULTS: Final = {
     "springjacksonserializationwritedatesastimestamps": "false",
     "springjacksondefaultpropertyinclusion": "always",
 }
-"""The values with which the JSON is as here."""
+"""For each key, the values that leave the JSON as pyjmsack writes and reads it."""
 
 
 def read_jackson(findings: Findings, file: str, entries: Iterable[Entry]) -> None:
-    """Add a row for each key of Jackson, if the sources have bodies of messages."""
+    """Add a row for each key of Jackson, if the sources have classes for bodies of messages."""
     if not findings.listeners and not findings.nameless and not findings.functions:
         return
     for entry in entries:

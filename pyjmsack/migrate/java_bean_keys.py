@@ -1,4 +1,6 @@
-"""The setters of Spring's beans in Java code, with the argument of ``App`` that replaces each."""
+"""For each setter of Spring's beans in Java code: the argument of ``App``, listener or send that replaces the
+setter.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,15 @@ _HAND: Final = Verdict.BY_HAND
 
 
 def delivery_mode(value: str) -> str:
-    """Return the Python text for a delivery mode of Java, given by name or number."""
+    """Return the Python code for a delivery mode of Java. ``value`` is a name or a number."""
     names = {"1": "NON_PERSISTENT", "2": "PERSISTENT"}
     return f"DeliveryMode.{names.get(value, value)}"
 
 
 def at_most(value: str) -> str:
-    """Return the concurrency of a default container of Spring, for which a single number is the upper limit."""
+    """Return the concurrency with a lower limit. For the default container of Spring a single number is the upper
+    limit.
+    """
     return f"1-{value}" if value.isdecimal() and int(value) > 1 else value
 
 
@@ -32,9 +36,13 @@ LITERALS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[str], str], str]]
         "concurrency": (
             "app.listener(..., concurrency={})",
             lambda value: repr(at_most(value)),
-            "the same text; a single number is the most workers, and one is the least",
+            "a single number is the upper limit, and the lower limit is 1",
         ),
-        "concurrentConsumers": ("app.listener(..., concurrency={})", str, "a number of workers that stays"),
+        "concurrentConsumers": (
+            "app.listener(..., concurrency={})",
+            str,
+            "the number of workers, which does not change",
+        ),
         "clientId": ("app.listener(..., client_id={})", repr, "the connection of the listener has this client id"),
     },
     "template": {
@@ -45,10 +53,11 @@ LITERALS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[str], str], str]]
         "receiveTimeout": ("app.sender.request(..., timeout={})", seconds, "seconds in Python, of each request"),
     },
 }
-"""For each kind of bean and each setter: the Python text, a function that returns the value in Python, and the reason.
+"""For each kind of bean and each setter: the Python text, a function that turns the Java value into Python code, and
+the reason.
 """
 
-_TOPIC: Final = "of each listener that names this factory"
+_TOPIC: Final = "an argument of each listener that names this factory"
 BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
     "container": {
         "sessionTransacted": (
@@ -78,7 +87,7 @@ BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
     },
     "template": {
         "pubSubDomain": (
-            (_CHANGED, "app.sender.send(..., topic=True)", "of each send"),
+            (_CHANGED, "app.sender.send(..., topic=True)", _SEND),
             (Verdict.SAME, "app.sender.send(...)", "a name is that of a queue unless topic=True"),
         ),
         "explicitQosEnabled": (
@@ -90,7 +99,7 @@ BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
             (_CHANGED, "app.sender.send(..., delivery_mode=DeliveryMode.NON_PERSISTENT)", _SEND),
         ),
         "sessionTransacted": (
-            (Verdict.IGNORED, "", "app.sender joins the transaction of the listener that it is called in"),
+            (Verdict.IGNORED, "", "a send within a listener joins the transaction of the listener"),
             (Verdict.SAME, "app.sender.send(...)", "outside of a listener a send takes effect at once"),
         ),
     },
@@ -100,7 +109,11 @@ BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
 _CONNECTS: Final = "an App waits 1 to 30 s between its tries to connect"
 CODE: Final[Mapping[str, Mapping[str, Said]]] = {
     "container": {
-        "errorHandler": (_HAND, "app.listener(..., on_error=f)", "code: f(error, message); --emit app writes its head"),
+        "errorHandler": (
+            _HAND,
+            "app.listener(..., on_error=f)",
+            "write the code of f(error, message); --emit app writes its head",
+        ),
         "exceptionListener": (Verdict.IGNORED, "", "an App logs a lost connection, and connects again"),
         "recoveryInterval": (Verdict.IGNORED, "", _CONNECTS),
         "backOff": (Verdict.IGNORED, "", _CONNECTS),

@@ -31,11 +31,11 @@ _TABLES: Final = {"container": CONTAINER, "template": TEMPLATE}
 
 @dataclass(slots=True)
 class Container:
-    """The settings of a container factory, which apply to each listener that names it. ``None`` = not set."""
+    """The settings of a container factory. They apply to each listener that names the factory. ``None`` = not set."""
 
     by_boot: bool = True
     simple: bool = False
-    """Whether a single number of workers is not only their upper limit."""
+    """Whether a single number of workers is the exact number, and not only the upper limit."""
     concurrency: str | None = None
     transacted: str | None = None
     acknowledge: str | None = None
@@ -46,13 +46,13 @@ class Container:
     autostart: str | None = None
     answers_to_topic: str | None = None
     answer: str = ""
-    """The Python text of an answer with the settings of ``replyQosSettings``, or empty."""
+    """The Python code of an answer with the settings of ``replyQosSettings``. Empty if there are no such settings."""
     factory: str = ""
-    """The name of the connection factory in the findings, or empty."""
+    """The name of the connection factory in the findings. Empty if it is not known."""
     unknown: list[str] = field(default_factory=list)
     """The names of the settings whose value is not a literal."""
     on_error: str = ""
-    """The name of the bean, if it has an ``ErrorHandler``."""
+    """The name of the bean, if the container factory has an ``ErrorHandler``. Otherwise empty."""
 
 
 _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -69,7 +69,7 @@ _SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 class BeanRows:
-    """The beans of all sources.
+    """Turns the beans of all sources into rows of the findings, and answers questions about the beans.
 
     Args:
         findings, settings: as for :func:`pyjmsack.migrate.migrate`.
@@ -86,10 +86,10 @@ class BeanRows:
         self._factories: dict[int, str] = {}
         """The names of connection factories in the findings, by the identity of their objects."""
         self.covered: dict[str, set[int]] = {}
-        """The lines of each file that have a row of a bean."""
+        """For each file, the numbers of the lines that a bean's row covers."""
 
     def add(self) -> None:
-        """Add the rows of all beans, and the connection factories."""
+        """Add the connection factories and the rows of all beans to the findings."""
         for bean in self._beans:
             self.covered.setdefault(bean.file, set()).update(bean.head)
             for made in self._objects(bean.made):
@@ -101,7 +101,9 @@ class BeanRows:
                     self._bean(bean, made)
 
     def container(self, name: str) -> Container | None:
-        """Return the settings of the container factory with this name; ``None`` if the sources do not have it."""
+        """Return the settings of the container factory with this name, or ``None`` if the sources do not have the
+        factory.
+        """
         bean = self._by_name.get(name)
         if bean is None or bean.made.kind != "container":
             return None
@@ -121,7 +123,7 @@ class BeanRows:
     def template(self, name: str) -> Template | None:
         """Return the settings of the ``JmsTemplate`` that a field or parameter with this name gets.
 
-        ``None`` if the sources have no such bean, so that the one of Spring Boot is meant.
+        ``None`` if the sources have no such bean. In this case Spring Boot makes the ``JmsTemplate``.
         """
         found = [bean for bean in self._beans if bean.made.kind == "template"]
         if not found:
@@ -131,7 +133,7 @@ class BeanRows:
             bean = next((one for one in found if one.primary), found[0] if len(found) == 1 else None)
         if bean is None:
             names = ", ".join(bean.names[0] for bean in found)
-            return Template(open=[f"the template is one of {names}: write its settings"])
+            return Template(open=[f"several beans may be the template ({names}): write the settings of the right bean"])
         made = bean.made
         given = next((one.made for one in made.arguments if one.made is not None and one.made.kind == "template"), None)
         template = template_of_bean(given or made)
@@ -144,11 +146,13 @@ class BeanRows:
 
     @property
     def converts(self) -> bool:
-        """Whether a converter of messages is a bean of these sources, which Spring Boot gives to its template."""
+        """Whether these sources have a bean that converts messages. Spring Boot gives this bean to its template."""
         return any(bean.made.class_name in _CONVERTERS for bean in self._beans)
 
     def destination(self, name: str) -> tuple[str, bool] | None:
-        """Return the name of a queue or topic that is a bean, and whether it is a topic; ``None`` for no such bean."""
+        """Return the name of a destination that is a bean, and whether it is a topic. Return ``None`` if there is no
+        such bean.
+        """
         bean = self._by_name.get(name)
         if bean is None or bean.made.kind not in ("queue", "topic") or not bean.made.arguments:
             return None
@@ -165,7 +169,9 @@ class BeanRows:
         yield made
 
     def _connection_factory(self, bean: Bean) -> str:
-        """Return the name of the connection factory that a container factory uses, directly or by way of pools."""
+        """Return the name of the connection factory that a container factory or a template uses, directly or through
+        pools.
+        """
         given = bean.made.one("connectionFactory")
         argument = given.only if given is not None else None
         if argument is None and bean.made.kind == "template":
@@ -202,7 +208,7 @@ class BeanRows:
         if url is None:
             given = [one.source for one in made.arguments if one.value is None]
             given += [by_setter.only.source] if by_setter else []
-            why = "its URL is no literal: write it into the generated code"
+            why = "the URL is not a literal: write the URL into the generated code"
             source = shown("code", f"new {made.class_name}({', '.join(given)})")
             self._findings.add(place, bean.names[0], source, _HAND, "ConnectionFactory(url)", why)
             return
@@ -220,7 +226,7 @@ class BeanRows:
             return
         user, _ = login
         if user.value is None:
-            why = "the name of the user is no literal: write it into the generated code"
+            why = "the user name is not a literal: write the user name into the generated code"
             self._findings.add(place, f"{name}.username", shown("code", user.source), _HAND, "username=...", why)
         else:
             yield Setting(place, f"{name}.username", "jms.username", user.value)
@@ -233,7 +239,7 @@ class BeanRows:
         return "artemis" if "activemq.artemis" in imports else "activemq"
 
     def _settings_of(self, bean: Bean, made: Made, client: str) -> Iterator[Setting]:
-        """Yield the setters of a connection factory, named as options of its URL."""
+        """Yield the settings of a connection factory. The name of each setting is the name of the same URL option."""
         names = {"user": "jms.username", "userName": "jms.username", "username": "jms.username"}
         for one in made.properties:
             place, key = self._covered(bean, one.line), f"{bean.names[0]}.{one.name}"
@@ -269,21 +275,27 @@ class BeanRows:
         elif kind == "converter":
             self._converter(bean, made, name)
         elif kind == "container":
-            why = "its rows are below; the generated code has them where a listener names this bean"
+            why = (
+                "the rows below have its settings, and the generated code has them at each listener that names this"
+                " bean"
+            )
             self._findings.add(place, name, made.class_name, Verdict.CHANGED, "arguments of app.listener", why)
         elif kind == "template":
-            why = "an App has one sender; what is set here is an argument of each send"
+            why = "an App has one sender; each setting of this bean is an argument of each send"
             self._findings.add(place, name, made.class_name, Verdict.CHANGED, "app.sender", why)
         elif kind in ("queue", "topic"):
             self._destination(bean, made, name)
         elif made.class_name == "SimpleMessageConverter":
-            why = "a dict there is a MapMessage: send MapMessage({...}); a parameter of type dict takes one"
+            why = (
+                "this converter sends a Map as a MapMessage: send MapMessage({...}); a parameter of type dict gets its"
+                " content"
+            )
             self._findings.add(place, name, made.class_name, _HAND, "App(url)", why)
         elif made.class_name.endswith("Converter"):
             why = "code: an object with to_message and from_message converts bodies"
             self._findings.add(place, name, made.class_name, _HAND, "App(url, converter=...)", why)
         else:
-            why = "code: look at what the service does with it"
+            why = "this bean is code: look how the service uses the bean"
             self._findings.add(place, name, made.class_name, _HAND, "", why)
         for one in made.properties:
             if one.name not in WRAPPERS:
@@ -292,7 +304,7 @@ class BeanRows:
     def _destination(self, bean: Bean, made: Made, name: str) -> None:
         place, given = Place(bean.file, made.line), made.arguments[0] if made.arguments else Argument("")
         if given.value is None:
-            why = "its name is no literal: write it into app.listener or app.sender.send"
+            why = "the name is not a literal: write the name into app.listener or app.sender.send"
             self._findings.add(place, name, shown("code", given.source), _HAND, "", why)
             return
         broker, topic = self._settings.broker, made.kind == "topic"
@@ -302,13 +314,16 @@ class BeanRows:
         key, mapping = made.text("typeIdPropertyName"), made.one("typeIdMappings")
         entries = mapping.only.made.entries if mapping is not None and mapping.only.made is not None else {}
         listed = ", ".join(f"{text!r}: {_identifier(kind)}" for text, kind in entries.items())
-        why = "JSON as Jackson writes it; define the classes as dataclasses"
+        why = "JsonConverter writes the same JSON as Jackson; define the classes as dataclasses"
         if key is None:
             python = "JsonConverter()"
         elif entries:
             python = f"JsonConverter({key!r}, {{{listed}}})"
         else:
-            python, why = f"JsonConverter({key!r}, {{...}})", "without a mapping the type is the Java class's full name"
+            python, why = (
+                f"JsonConverter({key!r}, {{...}})",
+                "without a mapping, the property has the full name of the Java class",
+            )
         self._findings.add(self._covered(bean, made.line), name, made.class_name, Verdict.CHANGED, python, why)
         if key is not None and not self._findings.type_property:
             self._findings.type_property, self._findings.types = key, dict(entries)
@@ -321,15 +336,15 @@ class BeanRows:
                 self._no_literal(bean, one, key)
             return
         if kind == "template" and one.name in QOS and not has_qos(made):
-            why = "Java ignores it without setExplicitQosEnabled(true): leave it out of the send"
+            why = "Java ignores this setting without setExplicitQosEnabled(true): leave the argument out of the send"
             self._findings.add(place, key, _shown(one), Verdict.IGNORED, "", why)
         elif one.name == "qosSettings" and kind == "template":
-            why = f"{_OF_SENDS}; setQosSettings switches them on"
+            why = f"{_OF_SENDS}; setQosSettings makes Java use them"
             self._findings.add(place, key, _shown(one), *_send_qos(one, why))
         elif one.name in ("replyQosSettings", "qosSettings"):
             self._findings.add(place, key, _shown(one), *_qos(one))
         elif one.name == "messageConverter" and self._is_json(bean, one):
-            why = "the converter of the app, whose row is that of the bean"
+            why = "the app has this converter; the row of the bean describes the converter"
             self._findings.add(place, key, _shown(one), Verdict.CHANGED, "App(url, converter=...)", why)
         elif code is not None:
             self._findings.add(place, key, _shown(one), *code)
@@ -362,7 +377,8 @@ class BeanRows:
                 python, why = (
                     "transacted",
                     "the configurer of Spring Boot makes the session transacted, unless"
-                    " setSessionTransacted(false) or the properties say otherwise; that goes before this mode",
+                    " setSessionTransacted(false) or the properties say otherwise; and a transacted session has no"
+                    " other mode",
                 )
             add(place, key, text, Verdict.CHANGED, f"app.listener(..., mode={python!r})", why)
         elif one.name in _NAMES:
@@ -370,20 +386,24 @@ class BeanRows:
             translate_destination(self._findings, place, key, value, topic=False, broker=broker)
         else:
             said = (POOL if kind == "pool" else _TABLES.get(kind, {})).get(one.name)
-            why = "this bean has no such property that we know: look at the code that sets it"
+            why = "this property of the bean is not known: look at the code that sets the property"
             verdict, python, why = said or (_HAND, "", why)
             text = HIDDEN if is_secret(one.name) else text
             add(place, key, text, verdict, python.replace("{s}", "{}").format(value), why)
 
     def _is_json(self, bean: Bean, one: Property) -> bool:
-        """Whether the value of a property is a converter of JSON that these sources make."""
+        """Return whether the value of a property is a JSON converter that these sources make."""
         made, name = one.only.made, one.only.source.removesuffix(" ( )")
         other = self._by_name.get(bean.references.get(name, name))
         made = made or (other.made if other is not None else None)
         return made is not None and made.class_name in _CONVERTERS
 
     def _no_literal(self, bean: Bean, one: Property, key: str) -> None:
-        why = "set under a condition" if one.conditional else "no literal, and no constant of these sources"
+        why = (
+            "the setter is called under a condition"
+            if one.conditional
+            else "the value is neither a literal nor a constant of these sources"
+        )
         place = self._covered(bean, one.line)
         self._findings.add(place, key, _shown(one), _HAND, "", f"{why}: write the value")
 
@@ -399,7 +419,9 @@ def _shown(one: Property) -> str:
 
 
 def _qos(one: Property) -> Said:
-    """Return the Python code for ``new QosSettings(mode, priority, milliseconds)``, which is an ``Answer``."""
+    """Return the replacement for ``new QosSettings(mode, priority, milliseconds)`` of answers: code that makes an
+    ``Answer``.
+    """
     made = one.only.made
     values = [each.value for each in made.arguments] if made is not None else []
     if len(values) != 3 or not all(value is not None for value in values):
@@ -413,7 +435,9 @@ def _qos(one: Property) -> Said:
 
 
 def _send_qos(one: Property, why: str) -> Said:
-    """Return the Python code for ``new QosSettings(mode, priority, milliseconds)`` of a template."""
+    """Return the replacement for ``new QosSettings(mode, priority, milliseconds)`` of a template: arguments of a
+    send.
+    """
     verdict, python, _ = _qos(one)
     return verdict, python.replace("return Answer(body, ", "app.sender.send(..., "), why
 

@@ -13,7 +13,7 @@ from pyjmsack.migrate.java_values import Known, fields_of, value_of
 __all__ = ["Argument", "Bean", "Made", "Property", "beans_of", "by_name"]
 
 _NO_BEANS: Final = ("", "embedded", "component", "jndi", "redeliveryPolicy", "prefetchPolicy", "presettlePolicy")
-"""Kinds of objects that get no row of their own, because the rows of their lines say everything."""
+"""Kinds of objects that get no row for the object, because the rows of single lines are enough."""
 _CONDITIONS: Final = {"if", "else", "for", "while", "do", "try", "catch", "finally", "switch", "case", "default"}
 _LONGEST_ANNOTATION: Final = 50
 _LONGEST_PARAMETERS: Final = 1_000
@@ -22,7 +22,9 @@ _DEEPEST: Final = 10
 
 @dataclass(slots=True)
 class Argument:
-    """An argument of a call. It has a ``value`` if it is a literal, and ``made`` if the call makes an object."""
+    """An argument of a call. ``value`` is set if the argument is a literal, and ``made`` is set if the argument makes
+    an object.
+    """
 
     source: str
     value: str | None = None
@@ -37,11 +39,13 @@ class Property:
     line: int
     arguments: list[Argument]
     conditional: bool = False
-    """Whether the call is in an ``if``, a loop or another block."""
+    """Whether the call is inside an ``if``, a loop or another block."""
 
     @property
     def only(self) -> Argument:
-        """The argument of the call. If the call has none or several, the result is an argument without a value."""
+        """The only argument of the call. If the call has no argument or several, the result is an argument without a
+        value.
+        """
         return self.arguments[0] if len(self.arguments) == 1 else Argument("")
 
 
@@ -54,26 +58,26 @@ class Made:
     arguments: list[Argument] = field(default_factory=list)
     properties: list[Property] = field(default_factory=list)
     entries: dict[str, str] = field(default_factory=dict)
-    """If the object is a map from texts to classes: the simple name of each class by its text. Otherwise empty."""
+    """The simple name of each class, by its key, if the object is a map from texts to classes. Otherwise empty."""
     by_boot: bool = False
     """Whether Spring Boot configures the object first, by ``configurer.configure(…)``."""
 
     @property
     def kind(self) -> str:
-        """The kind of an object for messaging, as in ``CLASSES``; otherwise empty."""
+        """The kind of the object in ``CLASSES``. Empty if the object is not for messaging."""
         return CLASSES.get(self.class_name, "")
 
     def text(self, name: str) -> str | None:
-        """Return the value of a property; ``None`` if it is not set, or if its value is not certain."""
+        """Return the value of a property. Return ``None`` if the property is not set, or the value is not certain."""
         found = [one for one in self.properties if one.name == name]
         return None if any(one.conditional for one in found) or not found else found[-1].only.value
 
     def unsure(self, name: str) -> bool:
-        """Whether a property is set, but its value is not certain."""
+        """Return whether a property is set, but its value is not certain."""
         return self.text(name) is None and any(one.name == name for one in self.properties)
 
     def one(self, name: str) -> Property | None:
-        """Return the last call of a setter; ``None`` if there is no such call."""
+        """Return the last call of a setter, or ``None`` if the setter is not called."""
         return next((one for one in reversed(self.properties) if one.name == name), None)
 
 
@@ -89,7 +93,7 @@ class Bean:
     """The lines from ``@Bean`` to the body of the method."""
     primary: bool = False
     references: dict[str, str] = field(default_factory=dict)
-    """The names of the beans that the parameters of the method get."""
+    """For each parameter of the method, the name of the bean that the parameter gets."""
 
 
 def beans_of(file: str, text: str, known: Known) -> list[Bean]:
@@ -113,7 +117,7 @@ def beans_of(file: str, text: str, known: Known) -> list[Bean]:
 
 
 def _bean(file: str, tokens: Tokens, start: int, known: Known) -> tuple[Bean | None, int]:
-    """Return the bean whose annotation is at ``start``, and the index behind its method."""
+    """Return the bean whose annotation is at ``start``, and the index after its method."""
     names: list[str] = []
     index = start + 2
     if tokens.is_at(index, "("):
@@ -127,7 +131,7 @@ def _bean(file: str, tokens: Tokens, start: int, known: Known) -> tuple[Bean | N
     if head is None:
         return None, index
     body = tokens.after(head.opening)
-    while body < len(tokens.all) and tokens.all[body].kind == "word":  # throws ...
+    while body < len(tokens.all) and tokens.all[body].kind == "word":  # skip `throws ...`
         body += 1
         body += tokens.is_at(body, ",") or tokens.is_at(body, ".")
     if not tokens.is_at(body, "{"):
@@ -143,7 +147,9 @@ def _bean(file: str, tokens: Tokens, start: int, known: Known) -> tuple[Bean | N
 
 
 def _references(tokens: Tokens, inside: range) -> dict[str, str]:
-    """Return the name of the bean that each parameter gets: that of ``@Qualifier``, otherwise that of the parameter."""
+    """Return the name of the bean that each parameter gets: the name in ``@Qualifier``, otherwise the name of the
+    parameter.
+    """
     found = {}
     for part in split(tokens, inside):
         if not part or tokens.all[part.stop - 1].kind != "word":
@@ -166,13 +172,13 @@ class _Body:
         self._result: Made | None = None
 
     def read(self, inside: range) -> Made | None:
-        """Return the object that the method returns; ``None`` if the method does not make that object itself."""
+        """Return the object that the method returns, or ``None`` if the method does not make the object itself."""
         for part, conditional in self._statements(inside):
             self._statement(part, conditional)
         return self._result
 
     def _statements(self, inside: range) -> Iterator[tuple[range, bool]]:
-        """Yield each statement, and whether it is inside of a block."""
+        """Yield each statement, and whether the statement is inside a block."""
         tokens = self._tokens
         start, index, blocks = inside.start, inside.start, 0
         while index < inside.stop:
@@ -209,7 +215,7 @@ class _Body:
         if made is not None and not conditional:
             self._locals[name] = made
         elif made is not None:
-            self._locals.pop(name, None)  # the variable may have one of several objects now
+            self._locals.pop(name, None)  # the variable may now be one of several objects
         else:
             text = None if conditional else value_of(self._tokens, value, self._known)
             kept = {key: known for key, known in self._known.names.items() if key != name}
@@ -264,12 +270,12 @@ class _Body:
 
 
 def _decapitalised(name: str) -> str:
-    """Return the name of a property for the name of its setter: ``brokerURL`` for ``BrokerURL``. A name that begins
+    """Return the property name for a setter name without ``set``: ``brokerURL`` for ``BrokerURL``. A name that begins
     with two capital letters stays as it is.
     """
     return name if name[:2].isupper() else name[0].lower() + name[1:]
 
 
 def by_name(beans: list[Bean]) -> Mapping[str, Bean]:
-    """Return the beans by each of their names."""
+    """Return the beans by name. A bean with several names has an entry for each name."""
     return {name: bean for bean in beans for name in bean.names}

@@ -1,4 +1,6 @@
-"""Completes the classes of bodies when all sources are read: their names in JSON, their defaults, and their rows."""
+"""Completes the classes of message bodies after all sources are read: their names in JSON, their defaults, and their
+rows.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,9 @@ __all__ = ["complete_bodies", "sent_in"]
 
 _SENDS: Final = {"convertAndSend", "convertSendAndReceive"}
 _NO_TYPE: Final = {"Duration", "Period", "LocalTime", "OffsetTime", "Year", "YearMonth", "MonthDay"}
-"""Types of ``java.time`` that no type of Python replaces in a body of an App."""
+"""Types of ``java.time`` for which the body of a message has no Python type."""
 _CAMEL: Final = re.compile(r"_*[A-Za-z0-9]+", re.ASCII)
-"""Names that ``camel_case=True`` leaves as they are."""
+"""The pattern of names that ``camel_case=True`` does not change."""
 _DEFAULT: Final = re.compile(r"([A-Za-z_]\w*)(?:\.(\w+)|\()", re.ASCII)
 
 
@@ -37,7 +39,7 @@ def sent_in(tokens: Tokens) -> Iterator[str]:
 
 
 def complete_bodies(findings: Findings, shapes: Mapping[str, Shape]) -> None:
-    """Choose the names of fields that are words of Python, check the defaults, and add the rows of the classes."""
+    """Rename fields whose name is a keyword of Python, check the defaults, and add the rows of the classes."""
     used = used_classes(findings)
     fields = [name for each in used.values() for name, text in each or () if not text.startswith(ENUM)]
     words = [name for name in fields if keyword.iskeyword(name)]
@@ -47,7 +49,7 @@ def complete_bodies(findings: Findings, shapes: Mapping[str, Shape]) -> None:
     for name in used:
         shape = shapes.get(name)
         if shape is not None and shape.checks and checked:
-            why = "nothing is checked but the types: check them in __post_init__, or write a pydantic model"
+            why = "only the types of the values are checked: check more in __post_init__, or write a pydantic model"
             checks = shown("code", ", ".join(dict.fromkeys(shape.checks)))
             findings.add(Place(shape.file, shape.line), name, checks, Verdict.BY_HAND, "", why)
         if shape is not None:
@@ -58,17 +60,22 @@ def complete_bodies(findings: Findings, shapes: Mapping[str, Shape]) -> None:
 
 
 def _say_unknown(findings: Findings) -> None:
-    """Add a row for each class whose fields no source has. Its dataclass is empty, so that all values would be lost."""
+    """Add a row for each class whose fields no source has, because the dataclass of such a class would be empty, and
+    all values of a body would be lost.
+    """
     for name, fields in used_classes(findings).items():
         if fields is None:
             place = next((one.place for one in findings.listeners if name in str((one.parameters, one.answers))), None)
             place = place or next((one.place for one in findings.rows if name in one.python), Place("sources"))
-            why = "no source has its fields: write them into the dataclass, because an empty one loses all values"
+            why = (
+                "the sources do not have the fields of this class: write the fields into the dataclass, because an"
+                " empty dataclass loses all values"
+            )
             findings.add(place, name, "", Verdict.BY_HAND, "", why)
 
 
 def _say_class(findings: Findings, name: str, shape: Shape) -> None:
-    """Add a row for each part of a class that the generated class leaves out or writes in another way."""
+    """Add a row for each part of a Java class that the generated class leaves out or changes."""
     for note in shape.notes:
         key = f"{name}.{note.name}" if note.name else name
         findings.add(Place(shape.file, note.line), key, note.value, Verdict.BY_HAND, "", note.why)
@@ -79,19 +86,21 @@ def _say_class(findings: Findings, name: str, shape: Shape) -> None:
         if findings.camel_case:
             python, why = (
                 f"{field}_, and JsonConverter(..., camel_case=True)",
-                "the name is a word of Python; the JSON still has the name of Java",
+                "the name is a keyword of Python; the JSON still has the name of Java",
             )
             findings.add(place, key, field, Verdict.CHANGED, python, why)
         else:
             why = (
-                "a word of Python, and camel_case=True would change the underscores of other fields: the field is left"
-                " out, and its value is lost; write a pydantic model with an alias"
+                "the name is a keyword of Python, and camel_case=True would change the underscores of other fields:"
+                " the field is left out, and its value is lost; write a pydantic model with an alias"
             )
             findings.add(place, key, field, Verdict.BY_HAND, f'Field(alias="{field}")', why)
 
 
 def _checked(findings: Findings, name: str, shape: Shape) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a class. A default that the code cannot have becomes ``None``, and a row says so."""
+    """Yield the fields of a class. A default that Python code cannot have becomes ``None``, and a row has the
+    reason.
+    """
     fields = findings.classes.get(name, [])
     names = {field for field, _ in fields}
     for field, text in fields:
@@ -100,7 +109,7 @@ def _checked(findings: Findings, name: str, shape: Shape) -> Iterator[tuple[str,
         constants = [each for each, _ in findings.classes.get(found[1], [])] if found is not None else []
         known = found is None or found[1] in ("field",) or (found[2] is not None and found[2] in constants)
         if found is not None and (not known or found[1] in names):
-            why = "its default is left out: write it behind the field"
+            why = "the default is left out: write the default after the field"
             place = Place(shape.file, shape.line)
             findings.add(place, f"{name}.{field}", shown("code", default), Verdict.BY_HAND, "", why)
             default = "None"
@@ -108,13 +117,13 @@ def _checked(findings: Findings, name: str, shape: Shape) -> Iterator[tuple[str,
 
 
 def _replace(findings: Findings, shapes: Mapping[str, Shape]) -> None:
-    """Write ``Any`` for types of ``java.time`` that have no counterpart, and add their rows."""
+    """Replace types of ``java.time`` without a counterpart by ``Any``, and add a row for each."""
     used = used_classes(findings)
     missing = {name for name in used if name in _NO_TYPE and name not in findings.classes}
     if not missing:
         return
     word = re.compile(rf"\b(?:{'|'.join(sorted(missing))})\b")
-    why = "no type of Python in a body: Jackson writes a number, a list or a text; read it from Any yourself"
+    why = "Python has no type for this value: Jackson writes a number, a list or a text; convert the value yourself"
     for name in used.keys() & findings.classes.keys():
         for field, text in findings.classes[name]:
             for kind in sorted(missing.intersection(classes_in(text))):
@@ -130,7 +139,5 @@ def _replace(findings: Findings, shapes: Mapping[str, Shape]) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return the annotation and the default of a field with ``Any`` in the place of ``Any | None``, because ``Any``
-    covers ``None`` too.
-    """
+    """Return the text of a field with ``Any`` in the place of ``Any | None``, because ``Any`` includes ``None``."""
     return text.replace("Any | None", "Any")

@@ -1,4 +1,4 @@
-"""Reads the classes, records and enumerations of Java sources, of which the bodies of messages are made."""
+"""Reads the classes, records and enumerations of Java sources that are the types of message bodies."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _CHANGE_JSON: Final = {
     "JsonTypeInfo", "JsonSubTypes", "JsonFormat", "JsonSerialize", "JsonDeserialize", "JsonAlias", "JsonUnwrapped",
     "JsonAnySetter", "JsonAnyGetter", "JsonRootName", "JsonGetter", "JsonSetter", "JsonIgnoreProperties",
 }  # fmt: skip
-"""Annotations of Jackson that are not read here, and that change the JSON of a class."""
+"""Annotations of Jackson that change the JSON of a class, and that this module does not read."""
 _MOST_CHECKS: Final = 20
 _LONGEST_HEAD: Final = 200
 _LONGEST: Final = 5_000
 """The most tokens of the components of a record, or of the names of an enumeration."""
 _MOST_BASES: Final = 8
 ENUM: Final = "= "
-"""The text for a name of an enumeration begins with this. The value of the name in JSON follows."""
+"""In the fields of an enumeration, each annotation begins with this text, and the value in JSON follows."""
 _FLOAT: Final = re.compile(r"([0-9]{1,19}(?:\.[0-9]{1,19})?)[fFdD]?")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,19}")
 _EMPTY: Final = re.compile(
@@ -58,11 +58,11 @@ _EMPTY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A part of a class that the generated code does not have."""
+    """A note about a part of a Java class that the generated code does not have."""
 
     line: int
     name: str
-    """The field, or empty."""
+    """The name of the field. Empty if the note is about the whole class."""
     value: str
     why: str
 
@@ -74,17 +74,20 @@ class Shape:
     full_name: str
     """The name as ``Class.getName()`` returns it: ``shop.Service$Order``."""
     fields: list[tuple[str, str]] = field(default_factory=list)
-    """The fields as JSON names them, each with its annotation, and a default if it has one. The names of an
-    enumeration have ``=``."""
+    """The fields, with their names in JSON. The second text of a field is its annotation, with its default if there is
+    one. For the names of an enumeration, the second text begins with ``=``.
+    """
     base: str = ""
-    """The simple name of the class that this one extends, or empty."""
+    """The simple name of the class that this class extends. Empty if there is no such class."""
     file: str = ""
     line: int = 0
     last: int = 0
-    """The line of its last brace."""
+    """The line of the last brace of the class."""
     record: bool = False
     checks: list[str] = field(default_factory=list)
-    """The annotations of Jakarta's validation in it, which count where a parameter has ``@Valid``."""
+    """The annotations of Jakarta's validation in the class. These annotations have an effect only for a parameter with
+    ``@Valid``.
+    """
     notes: list[Note] = field(default_factory=list)
 
 
@@ -135,12 +138,17 @@ def _start(tokens: Tokens, index: int) -> int:
 
 
 def _changed(tokens: Tokens, places: Iterable[int], stop: int) -> Iterator[Note]:
-    """Yield a note for each annotation of Jackson before an index."""
+    """Yield a note for each annotation of Jackson in ``places`` that comes before ``stop``."""
     for at in islice(places, _MOST_CHECKS):
         if at >= stop:
             return
         code = shown("code", f"@{tokens.source(range(at + 1, min(len(tokens.all), at + 12)))}")
-        yield Note(tokens.all[at].line, "", code, "it changes the JSON, and is not read here: compare a message")
+        yield Note(
+            tokens.all[at].line,
+            "",
+            code,
+            "this annotation changes the JSON, and is not read: compare the JSON of a real message",
+        )
 
 
 def _with_inclusion(tokens: Tokens) -> set[str]:
@@ -160,24 +168,24 @@ def _say_constructor(tokens: Tokens, name: str, inside: range, notes: list[Note]
     """Add a note about the compact constructor of a record, which checks or changes the values."""
     for index in inside:
         if tokens.is_at(index, name, "{"):
-            why = "its constructor is code: write what it checks or changes into __post_init__"
+            why = "the constructor is code: write its checks and changes into __post_init__"
             notes.append(Note(tokens.all[index].line, "", f"{name} {{ … }}", why))
 
 
 def _say_naming(tokens: Tokens, index: int, found: Mapping[str, Shape]) -> None:
-    """Add a note to the class behind ``@JsonNaming``."""
+    """Add a note to the class that has the annotation ``@JsonNaming``."""
     at, _ = _annotations(tokens, index)
     while at < len(tokens.all) and tokens.all[at].text in _MODIFIERS | _NOT_IN_JSON:
         at += 1
     shape = found.get(tokens.all[at + 1].text) if at + 1 < len(tokens.all) else None
     if shape is not None and tokens.all[at].text in _KINDS:
         code = shown("code", tokens.source(range(index + 1, min(at, index + 12))))
-        why = "the fields have other names in JSON than here: rename them as @JsonNaming says"
+        why = "the fields have other names in JSON: rename the fields as @JsonNaming says"
         shape.notes.append(Note(tokens.all[index].line, "", code, why))
 
 
 def with_bases(shapes: Mapping[str, Shape]) -> dict[str, list[tuple[str, str]]]:
-    """Return the fields of each class. Those of the classes that it extends come first."""
+    """Return the fields of each class, with inherited fields. Fields of the base classes come first."""
     made = {}
     for name, shape in shapes.items():
         chain = [shape]
@@ -200,14 +208,14 @@ def _package(tokens: Tokens) -> str:
 
 
 def _body(tokens: Tokens, index: int) -> int | None:
-    """Return the index of the brace that opens the body of a class; ``None`` if there is none."""
+    """Return the index of the brace that opens the body of a class, or ``None`` if the class has no body."""
     record = tokens.is_at(index, "record")
     at, end = index + 2, min(len(tokens.all), index + _LONGEST_HEAD)
     while at < end:
         text = tokens.all[at].text
         if text == "{":
             return at
-        if text == "(" and not record:  # Kotlin, or no declaration
+        if text == "(" and not record:  # a class of Kotlin, or not a declaration
             return None
         if text in (";", ")", "}", "=", *_KINDS):
             return None
@@ -244,18 +252,23 @@ def _add(shape: Shape, name: str, annotation: str, line: int) -> None:
     if _NAME.fullmatch(name):
         shape.fields.append((name, annotation))
     else:
-        why = "no name of Python: the field is left out, and its value is lost; write a pydantic model with an alias"
+        why = (
+            "the name cannot be a name in Python: the field is left out, and its value is lost; write a pydantic model"
+            " with an alias"
+        )
         shape.notes.append(Note(line, shown("name", name), shown("name", name), why))
 
 
 def _inside_angles(tokens: Tokens, head: range, at: int) -> bool:
-    """Whether an index is between ``<`` and ``>``, as ``extends`` is in ``class Page<T extends Item>``."""
+    """Return whether an index is between ``<`` and ``>``. An example is ``extends`` in
+    ``class Page<T extends Item>``.
+    """
     before = [tokens.all[index].text for index in range(head.start, at)]
     return before.count("<") > before.count(">")
 
 
 def _type_parameters(tokens: Tokens, head: range) -> set[str]:
-    """Return the names of the types that a generic class leaves open."""
+    """Return the type parameters of a generic class, such as ``T``."""
     if not tokens.is_at(head.start, "<"):
         return set()
     found = set()
@@ -268,7 +281,7 @@ def _type_parameters(tokens: Tokens, head: range) -> set[str]:
 
 
 def _known(annotation: str, unknown: Iterable[str]) -> str:
-    """Return an annotation with ``Any`` in the place of types that a generic class leaves open."""
+    """Return an annotation with ``Any`` in the place of the type parameters of a generic class."""
     for name in unknown:
         if re.fullmatch(r"\w+", name, re.ASCII):
             annotation = re.sub(rf"\b{name}\b", "Any", annotation)
@@ -276,7 +289,7 @@ def _known(annotation: str, unknown: Iterable[str]) -> str:
 
 
 def _component(tokens: Tokens, part: range, optional: bool) -> tuple[str, str]:
-    """Return the name in JSON and the annotation of a component of a record, which has a default if it is optional."""
+    """Return the name in JSON and the annotation of a component of a record. An optional component has a default."""
     start, name = _annotations(tokens, part.start)
     if optional:
         return name or tokens.all[part.stop - 1].text, _with_default(tokens, range(start, part.stop - 1))
@@ -285,13 +298,15 @@ def _component(tokens: Tokens, part: range, optional: bool) -> tuple[str, str]:
 
 
 def _in_json(annotation: str) -> str:
-    """Return the annotation of a field. Jackson writes an array of bytes as a text in Base64."""
+    """Return the annotation of a field. An array of bytes becomes ``str``, because Jackson writes the array in
+    Base64.
+    """
     return "str" if annotation == "bytes" else annotation
 
 
 def _annotations(tokens: Tokens, index: int) -> tuple[int, str | None]:
-    """Return the index behind the annotations, and the name that ``@JsonProperty`` gives. The name is empty for
-    ``@JsonIgnore``, and ``None`` without both.
+    """Return the index after the annotations, and the name in ``@JsonProperty``. The name is empty for ``@JsonIgnore``.
+    The name is ``None`` if there is neither annotation.
     """
     named: str | None = None
     while tokens.is_at(index, "@") and not tokens.is_at(index + 1, "interface"):
@@ -310,7 +325,7 @@ def _annotations(tokens: Tokens, index: int) -> tuple[int, str | None]:
 
 def _fields(tokens: Tokens, inside: range, notes: list[Note]) -> Iterator[tuple[str, str, int]]:
     """Yield the fields of a class that are in JSON, with their lines. Each field has a default, because in Java a field
-    that the JSON lacks keeps its first value. A default that is no literal becomes a note.
+    that is missing in the JSON keeps its first value. A default that is not a literal becomes a note.
     """
     index = inside.start
     while index < inside.stop:
@@ -332,14 +347,16 @@ def _fields(tokens: Tokens, inside: range, notes: list[Note]) -> Iterator[tuple[
             if default:
                 annotation = f"{annotation.partition(' = ')[0]} = {default}"
             elif mark == "=":
-                why = "its default is no literal: write it behind the field"
+                why = "the default is not a literal: write the default after the field"
                 notes.append(Note(line, shown("name", name), shown("code", tokens.source(value)), why))
             yield name, annotation, line
         index = _end_of_member(tokens, index, inside.stop)
 
 
 def _value(tokens: Tokens, kind: str, part: range) -> str:
-    """Return the first value of a field in Python; empty if it is no literal, no constant and no empty collection."""
+    """Return the first value of a field as Python code. Return an empty text if the value is not a literal, a constant
+    or an empty collection.
+    """
     source = tokens.source(part)
     collection = kind.partition("[")[0]
     if source == "null":
@@ -347,7 +364,8 @@ def _value(tokens: Tokens, kind: str, part: range) -> str:
     if collection in ("list", "set", "dict") and _EMPTY.fullmatch(source):
         return f"field(default_factory={collection})"
     if len(part) == 3 and tokens.is_at(part.start, kind, ".") and _NAME.fullmatch(tokens.all[part.stop - 1].text):
-        return "".join(tokens.all[index].text for index in part)  # of an enumeration, if the sources have the class
+        # a name of an enumeration, if the sources have its class
+        return "".join(tokens.all[index].text for index in part)
     if kind == "float":
         found = _FLOAT.fullmatch(source)
         return repr(float(found[1])) if found else ""
@@ -362,9 +380,9 @@ def _value(tokens: Tokens, kind: str, part: range) -> str:
 
 
 def _end_of_member(tokens: Tokens, index: int, stop: int) -> int:
-    """Return the index behind a field, a method or an inner class.
+    """Return the index after a field, a method or an inner class.
 
-    ``index`` is the place of the first sign behind its name: ``;``, ``=``, ``{`` or ``(``.
+    ``index`` is the index of the first sign after the name of this member: ``;``, ``=``, ``{`` or ``(``.
     """
     value = tokens.is_at(index, "=")
     while index < stop:
@@ -386,8 +404,8 @@ def _with_default(tokens: Tokens, kind: range) -> str:
 
 
 def _enumeration(tokens: Tokens, inside: range, full: str) -> Shape:
-    """Return the names of an enumeration, each with its value in JSON. The value is the text of ``@JsonProperty``, or
-    otherwise the name itself.
+    """Return an enumeration as a class whose fields are the names. The value of a name in JSON is the text of
+    ``@JsonProperty``, otherwise the name itself.
     """
     shape = Shape(full)
     whole, inside = inside, inside[:_LONGEST]
@@ -400,6 +418,6 @@ def _enumeration(tokens: Tokens, inside: range, full: str) -> Shape:
                 shape.fields.append((name, f"{ENUM}{named or name!r}"))
     for index in whole:
         if tokens.is_at(index, "@", "JsonValue"):
-            why = "the values in JSON are those that @JsonValue returns: write them behind the names"
+            why = "in JSON a name is the value that @JsonValue returns: write these values after the names"
             shape.notes.append(Note(tokens.all[index].line, "", "@JsonValue", why))
     return shape

@@ -38,7 +38,8 @@ def prefixes_of(tokens: Tokens) -> Iterator[tuple[str, str]]:
 
 
 def configured_names(tokens: Tokens, prefixes: Mapping[str, str], keys: Iterable[str]) -> dict[str, str]:
-    """Return the placeholder for each property that the source reads from an object of such a class.
+    """Return the placeholder for each property that the source reads from an object of a class with
+    ``@ConfigurationProperties``.
 
     Args:
         prefixes: the prefix of each class, by its simple name.
@@ -60,7 +61,7 @@ def configured_names(tokens: Tokens, prefixes: Mapping[str, str], keys: Iterable
 
 
 def without_expressions(text: str, known: Known) -> str:
-    """Return a text with the value of each ``#{'text'}`` and ``#{@bean.property}`` of a class that is known here.
+    """Return a text in which the value replaces each ``#{'text'}``, and each ``#{@bean.property}`` with a known class.
 
     Other expressions stay.
     """

@@ -1,4 +1,4 @@
-"""Writes simple expressions of Java as Python: literals, names, fields that are read, records that are made."""
+"""Writes simple Java expressions as Python: literals, names, the reading of fields, and new records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyjmsack.migrate.java_values import Known, value_of
 __all__ = ["UNKNOWN", "Expressions"]
 
 UNKNOWN: Final = "..."
-"""Stands for an expression that is left to the user."""
+"""The Python text for an expression that the user has to translate."""
 _WORDS: Final = {"true": "True", "false": "False", "null": "None"}
 _DEEPEST: Final = 8
 
@@ -24,9 +24,9 @@ class Expressions:
     """The expressions of one file.
 
     Args:
-        kinds: the simple names of the types that each variable is declared with.
+        kinds: for each variable, the simple names of its declared types.
         fields: the names of the fields of each class, in their order.
-        records: the classes whose constructor has the fields in this order.
+        records: the classes whose constructor takes the fields in the order of ``fields``.
     """
 
     tokens: Tokens
@@ -36,7 +36,7 @@ class Expressions:
     records: Set[str]
 
     def python(self, part: range, depth: int = 0) -> str:
-        """Return an expression in Python; :data:`UNKNOWN` for one that is not simple."""
+        """Return an expression in Python. Return :data:`UNKNOWN` for an expression that is not simple."""
         tokens = self.tokens
         if not part or depth > _DEEPEST:
             return UNKNOWN
@@ -66,7 +66,7 @@ class Expressions:
         number = value.lstrip("-").isdecimal()
         if first.kind == "number" or first.text == "-":
             return value if number else UNKNOWN
-        return UNKNOWN if number or value in _WORDS else repr(value)  # the type of such a constant is not known
+        return UNKNOWN if number or value in _WORDS else repr(value)  # the type of a constant is not known
 
     def _read(self, name: str, method: str) -> str:
         """Return ``order.id`` for ``order.id()`` and for ``order.getId()``."""

@@ -1,4 +1,4 @@
-"""Reads the methods that become functions of the generated code: listeners, schedules, and those that send."""
+"""Reads the methods that become functions of the generated code: listeners, schedules, and methods that send."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def read_functions(
     template: Template | None,
     shapes: Mapping[str, Shape],
 ) -> set[int]:
-    """Add the functions of one file, and a row for each send. Return the lines that have such rows.
+    """Add the functions of one file, and a row for each send. Return the numbers of the lines with a send.
 
     Args:
         known: the values of constants and properties.
         beans: the beans of all sources.
-        template: what Spring Boot's properties say of its ``JmsTemplate``.
+        template: the settings of the ``JmsTemplate`` in the properties of Spring Boot.
         shapes: the classes of all sources.
     """
     if not file.endswith(".java"):
@@ -76,7 +76,7 @@ def _say(findings: Findings, send: Send) -> None:
     if send.why:
         findings.add(send.place, key, send.source, Verdict.BY_HAND, send.python("app"), send.why)
     else:
-        why = "the settings of the template are arguments of the send"
+        why = "each setting of the template is an argument of the send"
         findings.add(send.place, key, send.source, Verdict.CHANGED, send.python("app"), why)
 
 
@@ -97,7 +97,7 @@ def _function(findings: Findings, file: str, tokens: Tokens, known: Known, metho
 
 
 def _only(tokens: Tokens, method: Method, sends: Iterable[range]) -> bool:
-    """Whether the body of a method has nothing but these sends; the only one may be returned."""
+    """Return whether the body of a method consists of these sends. A single send may be in a ``return``."""
     at, found = method.body.start, [*sends]
     if len(found) == 1 and tokens.is_at(at, "return"):
         at += 1
@@ -109,7 +109,9 @@ def _only(tokens: Tokens, method: Method, sends: Iterable[range]) -> bool:
 
 
 def _is_live(send: Send, function: Function, classes: Iterable[str]) -> bool:
-    """Whether a send is complete, and names nothing but parameters of its function."""
+    """Return whether a send is fully translated, and whether all names in the send are parameters of its function, or
+    classes.
+    """
     if send.why or not send.arguments or UNKNOWN in send.python(""):
         return False
     known = {snake(name) for name, _ in function.parameters} | {*classes} | _OF_PYTHON

@@ -1,4 +1,6 @@
-"""Reads the methods with ``@JmsListener``: destination, settings, parameters, and the container factory it names."""
+"""Reads the methods with ``@JmsListener``: the destination, settings and parameters of each, and its container
+factory.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,10 @@ from pyjmsack.migrate.values import Missing, resolve, shown
 __all__ = ["read_listeners"]
 
 _HAND: Final = Verdict.BY_HAND
-_NO_NAME: Final = "its name is a constant or an expression: write the name into create_queue or create_topic"
-_NO_ANSWER: Final = "no literal: write the name; without one, answers go only to the reply_to of a message"
+_NO_NAME: Final = "the name is a constant or an expression: write the name into create_queue or create_topic"
+_NO_ANSWER: Final = (
+    "the name is not a literal: write the name; without a name, answers go only to the reply_to of a message"
+)
 _CONCURRENCY: Final = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?")
 _DEFAULT: Final = "jmsListenerContainerFactory"
 _NO_BODY: Final = {
@@ -45,7 +49,7 @@ class _Reader:
         self._boot = boot
         self._methods = [*methods_of(tokens)]
         self.headers: set[int] = set()
-        """The numbers of the lines that have a parameter for a header, or the address of answers."""
+        """The numbers of the lines with a parameter for a header, or with ``@SendTo``."""
 
     def read(self) -> None:
         tokens = self._tokens
@@ -99,9 +103,10 @@ class _Reader:
             topic=says_topic == "true",
             broker=self._settings.broker,
         )
-        self._findings.rows.insert(start_of_rows, self._findings.rows.pop())  # the destination is the first row
+        # the row of the destination must be the first row of the listener
+        self._findings.rows.insert(start_of_rows, self._findings.rows.pop())
         if texts.get("id"):
-            why = 'the listener is app.listeners["..."] by this name'
+            why = 'app.listeners["..."] has the listener under this name'
             python = f"app.listener(..., name={texts['id']!r})"
             self._findings.add(place, "@JmsListener.id", texts["id"] or "", Verdict.CHANGED, python, why)
         if destination.name:
@@ -112,7 +117,7 @@ class _Reader:
             self._findings.listeners.append(listener)
 
     def _nameless(self, place: Place, start: int, opening: int, code: str, arguments: Mapping[str, range]) -> None:
-        """Remember a listener whose destination the user has to write."""
+        """Remember a listener without a known destination. The user has to write the destination."""
         texts = {key: self._text(place, key, part) for key, part in arguments.items() if key != "destination"}
         container = self._container(place, texts)
         topic = container.topic == "true" or bool(texts.get("subscription"))
@@ -122,17 +127,17 @@ class _Reader:
         self._findings.nameless.append(listener)
 
     def _text(self, place: Place, key: str, part: range) -> str | None:
-        """Return the value of an argument. If the value is unknown, add a row that says so."""
+        """Return the value of an argument. If the value is unknown, add a row that asks for the value."""
         raw = value_of(self._tokens, part, Known(None, self._known.names))
         try:
             value = (
                 None if raw is None else resolve(without_expressions(raw, self._known), self._known.properties or {})
             )
-            why = "no literal, and no constant of these sources: write the value"
+            why = "the value is neither a literal nor a constant of these sources: write the value"
         except Missing as missing:
             value, why = None, str(missing)
         if value is not None and key == "concurrency" and not _CONCURRENCY.fullmatch(value):
-            value, why = None, "expected a number such as 3, or two such as 3-10"
+            value, why = None, "expected one number such as 3, or two numbers such as 3-10"
         if value is None:
             code = shown("code", self._tokens.source(part))
             self._findings.add(place, f"@JmsListener.{key}", code, _HAND, "", why)
@@ -143,7 +148,10 @@ class _Reader:
         named = texts.get("containerFactory")
         found = self._beans.container(named or _DEFAULT)
         if found is None and named is not None:
-            why = "the bean is not among these sources: look at its mode, concurrency, and whether it is for topics"
+            why = (
+                "the sources do not have the bean: look at the mode and concurrency of the bean, and whether the bean"
+                " is for topics"
+            )
             self._findings.add(place, "@JmsListener.containerFactory", shown("code", named), _HAND, "", why)
             return _BOOT
         if found is None:
@@ -155,7 +163,7 @@ class _Reader:
         if named is not None:
             key = "@JmsListener.containerFactory"
             if found.unknown:
-                why = f"no literals: {', '.join(found.unknown)}; write them into app.listener"
+                why = f"the values are not literals: {', '.join(found.unknown)}; write the values into app.listener"
                 self._findings.add(place, key, shown("code", named), _HAND, "", why)
             else:
                 why = "the settings of the bean are in the generated code"
@@ -180,13 +188,13 @@ class _Reader:
         if listener.topic:
             subscription = texts.get("subscription") or ""
             listener.shared = container.shared == "true"
-            # without a bean of these sources a listener with a subscription is taken for a durable one
+            # if the sources have no bean, a listener with the name of a subscription counts as durable
             guessed = container.durable is None and container.by_boot and bool(subscription)
             listener.durable = container.durable == "true" or guessed
             listener.subscription = subscription if listener.shared or listener.durable else ""
 
     def _say_arguments(self, listener: Listener, texts: Mapping[str, str | None]) -> None:
-        """Add the rows of the selector and the subscription."""
+        """Add the rows for the selector and the subscription of a listener."""
         if listener.selector:
             python, text = "app.listener(..., selector=...)", shown("code", listener.selector)
             self._findings.add(listener.place, "@JmsListener.selector", text, Verdict.SAME, python, "the same text")
@@ -196,7 +204,7 @@ class _Reader:
                 python, why = f"app.listener(..., topic=True, subscription={text!r})", "the same name"
                 self._findings.add(listener.place, key, text, Verdict.SAME, python, why)
             else:
-                why = "Spring reads it only for a topic, and if the container is durable or shared"
+                why = "Spring reads this name only for a topic, if the container is durable or shared"
                 self._findings.add(listener.place, key, text, Verdict.IGNORED, "", why)
 
     def _method(self, listener: Listener, start: int, opening: int) -> None:
@@ -208,7 +216,7 @@ class _Reader:
             return
         listener.function = head.name
         if not self._file.endswith(".java"):
-            why = "only methods of Java are read: write the parameters, the answer, and the class of the body"
+            why = "only the methods of Java files are read: write the parameters, the answer, and the class of the body"
             self._findings.add(listener.place, "(parameters)", shown("name", head.name), _HAND, "", why)
             self._reply(listener, head, start)
             return
@@ -217,7 +225,7 @@ class _Reader:
         for one in parameters:
             if "Header(" in one.annotation:
                 place, verdict = Place(self._file, one.line), _HAND if one.open else Verdict.CHANGED
-                why = one.open or "a parameter of the listener"
+                why = one.open or "the header is a parameter of the listener"
                 self._findings.add(place, "@Header", "", verdict, f"{one.name}: {one.annotation}", why)
                 self.headers.add(one.line)
         self._say_generic(tokens.inside(head.opening))
@@ -226,34 +234,43 @@ class _Reader:
         if listener.answers == "str" and self._findings.type_property:
             property_ = self._findings.type_property
             why = (
-                "an answer that is a str is sent as it is, and Jackson of Java wants JSON with its type: if a Java"
-                " service reads the answer, return the Answer"
+                "an answer of the type str is sent as it is, but Jackson in Java expects JSON with a type: if a Java"
+                " service reads the answer, return this Answer"
             )
             python = f"Answer(json.dumps(text), properties={{{property_!r}: 'java.lang.String'}})"
             self._findings.add(Place(self._file, head.line), "(answer)", "String", _HAND, python, why)
 
     def _say_generic(self, inside: range) -> None:
-        """Add a row for each class with types in brackets, which a dataclass does not know."""
+        """Add a row for each generic class, such as ``Page<Order>``, because a dataclass cannot have the types in the
+        brackets.
+        """
         tokens = self._tokens
         for index in inside:
             if tokens.is_at(index + 1, "<") and (name := tokens.all[index].text) in self._findings.classes:
                 code = tokens.source(range(index, min(index + 6, inside.stop)))
-                why = "fields of the types in the brackets are Any, so that an object in them is a dict"
+                why = "a field whose type comes from the brackets is Any, and an object in the field is a dict"
                 place = Place(self._file, tokens.all[index].line)
                 self._findings.add(place, name, shown("code", code), _HAND, "", why)
 
     def _with_one_body(self, parameters: list[Parameter]) -> list[Parameter]:
-        """Return the parameters without those that would get the body too, which have a row instead."""
+        """Return the parameters with at most one parameter for the body. Each further parameter for the body is left
+        out and gets a row.
+        """
         bodies = [one for one in parameters if one.annotation not in _NO_BODY and "Header(" not in one.annotation]
         body = next((one for one in bodies if one.payload), next(iter(bodies), None))
         others = [one for one in bodies if one is not body]
         for one in others:
-            why = "only one parameter gets the body, and this one is left out: look at what Spring gives to it"
+            why = (
+                "only one parameter gets the body, and this parameter is left out: look which value Spring gives to"
+                " the parameter"
+            )
             self._findings.add(Place(self._file, one.line), one.name, one.annotation, _HAND, "", why)
         return [one for one in parameters if one not in others]
 
     def _reply(self, listener: Listener, head: Head, start: int) -> None:
-        """Note where the answers go. Those of a listener of a topic go to a topic too."""
+        """Set the destination of the answers. If the listener takes messages of a topic, the answers go to a topic
+        too.
+        """
         inside, key = self._send_to(head, start), "@SendTo"
         if inside is None:
             return
@@ -271,7 +288,7 @@ class _Reader:
         listener.reply_to, listener.reply_topic = made.name, made.topic
 
     def _send_to(self, head: Head, start: int) -> range | None:
-        """Return the indexes inside of ``@SendTo``; ``None`` for no such annotation."""
+        """Return the indexes inside the parentheses of ``@SendTo``, or ``None`` if the method has no ``@SendTo``."""
         tokens = self._tokens
         inside = head.annotations.get("SendTo")
         if inside is None and start >= 5 and tokens.is_at(start - 5, "@", "SendTo", "("):
@@ -279,7 +296,7 @@ class _Reader:
         return inside
 
     def _answers(self, head: Head) -> str:
-        """Return the annotation for the type before the name of the method."""
+        """Return the annotation for the type that the method returns."""
         tokens, kind = self._tokens, returned(self._tokens, head.opening)
         if kind and (tokens.is_at(kind.start, "Message", "<") or tokens.is_at(kind.start, "JmsResponse")):
             words = (tokens.all[index].text for index in kind)
@@ -297,13 +314,13 @@ def read_listeners(
     beans: BeanRows,
     boot: Container | None = None,
 ) -> set[int]:
-    """Add the rows and the listeners of ``@JmsListener`` in one file. Return the lines that have their rows
-    for headers and answers.
+    """Add the listeners and rows of each ``@JmsListener`` in one file. Return the numbers of the lines whose rows are
+    about headers and answers.
 
     Args:
         known: the values of constants and properties.
         beans: the beans of all sources.
-        boot: what Spring Boot's properties say of listeners.
+        boot: the settings of listeners in the properties of Spring Boot.
     """
     reader = _Reader(findings, settings, file, tokens, known, beans, boot or _BOOT)
     reader.read()

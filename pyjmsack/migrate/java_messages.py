@@ -1,4 +1,4 @@
-"""Reads what code of Java sets in a message before it is sent: properties, correlation id, reply address."""
+"""Reads the properties, the correlation id and the reply address that Java code sets in a message before the send."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HARMLESS: Final = {"build", "copyHeaders", "setHeaderIfAbsent"}
 
 @dataclass(slots=True)
 class SetInMessage:
-    """What the code sets. ``why`` has what is left to the user."""
+    """The settings that the code makes. ``why`` lists the steps that are left to the user."""
 
     body: str = UNKNOWN
     properties: dict[str, str] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class SetInMessage:
 
 
 def set_in(at: Expressions, part: range) -> SetInMessage:
-    """Return what a lambda, an anonymous class or a chain of ``MessageBuilder`` sets.
+    """Return the settings that a lambda, an anonymous class or a chain of ``MessageBuilder`` makes in a message.
 
     Args:
         at: the expressions of the file.
@@ -52,24 +52,24 @@ def set_in(at: Expressions, part: range) -> SetInMessage:
         given = split(tokens, tokens.inside(index + 1))
         calls += _one(at, found, called, given)
     if words & {"if", "for", "while", "switch", "?"}:
-        found.why.append("it is set under a condition")
+        found.why.append("the code sets headers under a condition")
     if not calls and len(part) > 1 and not _gives_back(tokens, part):
-        found.why.append("code that is not read: look at what it sets in the message")
+        found.why.append("this code is not read: look at its settings in the message")
     elif len(part) == 1:
         found.why.append("code elsewhere sets headers or makes the message")
     return found
 
 
 def _one(at: Expressions, found: SetInMessage, called: str, given: list[range]) -> bool:
-    """Read one call. Return whether it is known."""
+    """Read one call. Return whether the call is known."""
     name = header_name(at.tokens, given[0], at.known) if len(given) == 2 else None
     if called in _PROPERTIES or called == "setHeader":
         if name is None:
-            found.why.append("the name of a property is no literal")
+            found.why.append("the name of a property is not a literal")
         elif called == "setHeader" and name in _ARGUMENTS:
             found.arguments[_ARGUMENTS[name]] = at.python(given[1])
         elif name.startswith("JMS") and not name.startswith("JMSX"):
-            found.why.append(f"{name}: send a message, and set it there")
+            found.why.append(f"{name}: send a message object, and set the header in this object")
         elif is_secret(name):
             found.properties[name] = UNKNOWN
             found.why.append(f"{name}: a secret stays out of files; read it from the environment")
@@ -86,14 +86,14 @@ def _one(at: Expressions, found: SetInMessage, called: str, given: list[range]) 
     elif called in _CREATES and len(given) == 1:
         found.body = at.python(given[0])
     elif called.startswith("set") and called not in _HARMLESS:
-        found.why.append(f"{called} is not read")
+        found.why.append(f"the setter {called} is not read")
     else:
         return False
     return True
 
 
 def _typed(at: Expressions, called: str, part: range) -> str:
-    """Return a value with the type that the setter says. A constant has its value as a text."""
+    """Return a value as Python code, with the type that the setter requires."""
     text = at.python(part)
     value = value_of(at.tokens, part, at.known) if text == UNKNOWN else None
     if value is None:
@@ -106,5 +106,5 @@ def _typed(at: Expressions, called: str, part: range) -> str:
 
 
 def _gives_back(tokens: Tokens, part: range) -> bool:
-    """Whether a lambda returns its message as it is."""
+    """Return whether a lambda only returns its message."""
     return len(part) == 4 and tokens.all[part.start].text == tokens.all[part.stop - 1].text

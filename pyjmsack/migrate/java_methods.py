@@ -1,4 +1,4 @@
-"""Finds the methods of a Java source that matter: those of listeners, of schedules, and those that send."""
+"""Finds the methods with a body in a Java source."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Method:
     """A method with a body."""
 
     start: int
-    """The index of its first token."""
+    """The index of the first token of the method."""
     head: Head
     body: range
-    """The indexes between its braces."""
+    """The indexes between the braces of the method."""
     first: int
     last: int
-    """Its lines, with those of its annotations."""
+    """The last line of the method. ``first`` is the first line, which includes the annotations."""
 
 
 def methods_of(tokens: Tokens) -> Iterator[Method]:
-    """Yield the methods of all classes of a source. Methods of a class inside of a method belong to the outer one."""
+    """Yield the methods of all classes of a source. A method inside another method belongs to the outer method."""
     index, boundary = 0, True
     while index < len(tokens.all):
         method = _method(tokens, index) if boundary else None
@@ -53,7 +53,7 @@ def _method(tokens: Tokens, start: int) -> Method | None:
         return None
     body = tokens.after(head.opening)
     end = min(len(tokens.all), body + _LONGEST_HEAD)
-    while body < end and (tokens.all[body].kind == "word" or tokens.all[body].text in (",", ".")):  # throws ...
+    while body < end and (tokens.all[body].kind == "word" or tokens.all[body].text in (",", ".")):  # skip `throws ...`
         body += 1
     if not tokens.is_at(body, "{") or tokens.closing[body] == body:
         return None
@@ -62,7 +62,7 @@ def _method(tokens: Tokens, start: int) -> Method | None:
 
 
 def _outside(tokens: Tokens, start: int, stop: int) -> Iterator[int]:
-    """Yield the indexes of a range that are in no parenthesis."""
+    """Yield the indexes of a range that are outside of all parentheses."""
     index = start
     while index < stop:
         if tokens.is_at(index, "(") and tokens.after(index) > index:
@@ -73,7 +73,7 @@ def _outside(tokens: Tokens, start: int, stop: int) -> Iterator[int]:
 
 
 def declared_in(tokens: Tokens) -> dict[str, list[str]]:
-    """Return the types with which each variable, parameter or method is declared in a source."""
+    """Return, for each variable, parameter or method in a source, the types of its declarations."""
     found: dict[str, dict[str, None]] = {}
     for index in range(len(tokens.all) - 2):
         kind, name, after = tokens.all[index : index + 3]
@@ -87,7 +87,9 @@ def declared_in(tokens: Tokens) -> dict[str, list[str]]:
 
 
 def _generic(tokens: Tokens, closing: int) -> str:
-    """Return the word before the ``<`` that belongs to the ``>`` at an index; empty for none."""
+    """Return the word before the ``<`` that belongs to the ``>`` at an index. Return an empty text if there is no such
+    word.
+    """
     depth = 0
     for index in range(closing, max(0, closing - _LONGEST_TYPE), -1):
         depth += (tokens.all[index].text == ">") - (tokens.all[index].text == "<")

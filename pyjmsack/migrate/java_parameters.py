@@ -60,11 +60,12 @@ _HEADERS: Final = {
     "TIMESTAMP": "JMSTimestamp",
     "TYPE": "JMSType",
 }
-"""The headers of JMS by the names that Spring's class ``JmsHeaders`` gives them. In a message, such a name begins with
-``jms_``."""
+"""For each name of a header in Spring's class ``JmsHeaders``, the header of JMS. In a message, Spring's name begins
+with ``jms_``.
+"""
 _KINDS: Final = {"JMSTimestamp": "datetime", "JMSExpiration": "datetime", "JMSReplyTo": "Any", "JMSDestination": "Any"}
 _ALL_HEADERS: Final = {"MessageHeaders", "MessageHeaderAccessor", "JmsMessageHeaderAccessor"}
-"""Spring's classes that have all headers of a message."""
+"""Spring's classes that give a listener all headers of a message."""
 _SNAKE: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _OURS: Final = {"App", "Answer", "Header", "JsonConverter", "Annotated", "Decimal", "Enum", "Retry"}
 """Names that the generated code imports."""
@@ -74,21 +75,23 @@ _BOOLEANS: Final = {
     **dict.fromkeys(("true", "on", "yes", "1"), "True"),
     **dict.fromkeys(("false", "off", "no", "0"), "False"),
 }
-"""The texts that Spring takes for a boolean."""
+"""The texts that Spring reads as a boolean."""
 _NAME: Final = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _DEEPEST: Final = 8
 _MODIFIERS: Final = {"public", "protected", "private", "static", "final", "synchronized", "default"}
 
 
 def snake(name: str) -> str:
-    """Return a name of Java as Python writes it."""
+    """Return a Java name in the spelling of Python: ``order_id`` for ``orderId``."""
     made = re.sub(r"\W", "_", _SNAKE.sub("_", name), flags=re.ASCII).lower().strip("_") or "value"
     made = f"v_{made}" if made[0].isdigit() else made
     return f"{made}_" if keyword.iskeyword(made) else made
 
 
 def annotation_of(tokens: Tokens, part: range, depth: int = 0) -> str:
-    """Return the annotation for a type of Java: the name itself for an unknown class, an empty text for ``void``."""
+    """Return the annotation for a Java type. For an unknown class, the annotation is the name of the class. For
+    ``void``, the annotation is empty.
+    """
     if not part or depth > _DEEPEST:
         return "Any"
     name, index = simple_name(tokens, part.start)
@@ -109,7 +112,7 @@ def annotation_of(tokens: Tokens, part: range, depth: int = 0) -> str:
 
 
 def type_of(name: str) -> str:
-    """Return the annotation for the simple name of a class; empty for a message."""
+    """Return the annotation for the simple name of a class. Return an empty text for a class of messages."""
     return "" if name in _MESSAGES else _TYPES.get(name) or (name if is_class(name) else "Any")
 
 
@@ -120,15 +123,15 @@ def is_class(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a listener in Python."""
+    """A parameter of a listener, with its Python name and annotation."""
 
     name: str
     annotation: str
     line: int
     open: str = ""
-    """What is left to do by hand, or empty."""
+    """The step that is left to the user. Empty if there is none."""
     payload: bool = False
-    """Whether it has ``@Payload``."""
+    """Whether the parameter has ``@Payload``."""
 
 
 def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[Parameter]:
@@ -150,7 +153,7 @@ def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[Parameter
         index += tokens.is_at(index, "final")
         every = every or tokens.all[index].text in _ALL_HEADERS
         kind, left = annotation_of(tokens, range(index, part.stop - 1)), ""
-        if tokens.is_at(index, "Message", "<") and not header:  # of spring-messaging: a body with headers
+        if tokens.is_at(index, "Message", "<") and not header:  # Message<T> of Spring is a body with headers
             inner = annotation_of(tokens, range(index + 2, part.stop - 2)) or "Any"
             if inner != "Any" and not any(one.annotation == "Message" for one in found):
                 found.append(Parameter(snake(name.text), inner, name.line, payload=True))
@@ -164,7 +167,9 @@ def parameters_of(tokens: Tokens, inside: range, known: Known) -> list[Parameter
 
 
 def parameters_in(tokens: Tokens, inside: range) -> list[range]:
-    """Return the parameters. A comma between ``<`` and ``>`` belongs to a type, and separates no parameters."""
+    """Return the range of each parameter. A comma between ``<`` and ``>`` is a part of a type and does not end a
+    parameter.
+    """
     parts: list[range] = []
     open_at = -1
     for part in split(tokens, inside):
@@ -180,7 +185,7 @@ def parameters_in(tokens: Tokens, inside: range) -> list[range]:
 
 
 def returned(tokens: Tokens, opening: int) -> range:
-    """Return the indexes of the type before the name of the method whose parameters begin at ``opening``."""
+    """Return the indexes of the type that a method returns. The parameters of the method begin at ``opening``."""
     stop = opening - 1
     start = stop
     while start > 0 and (tokens.all[start - 1].kind == "word" or tokens.all[start - 1].text in "<>,?[]."):
@@ -193,7 +198,7 @@ def returned(tokens: Tokens, opening: int) -> range:
 
 
 def _header(tokens: Tokens, inside: range, kind: str, parameter: str, known: Known) -> tuple[str, str]:
-    """Return the annotation of a parameter for a header, and what is left to do by hand."""
+    """Return the annotation of a parameter for a header, and the step that is left to the user, or an empty text."""
     name, given, optional = parameter, range(0), False
     if inside and tokens.all[inside.start].text != parameter:
         for part in split(tokens, inside):
@@ -213,14 +218,17 @@ def _header(tokens: Tokens, inside: range, kind: str, parameter: str, known: Kno
         if default is not None:
             return f"Annotated[{kind}, Header({name!r}, default={default})]", ""
         why = (
-            f"its default {shown(name, text or tokens.source(given))} is no literal of {kind}: write default= yourself"
+            f"the default {shown(name, text or tokens.source(given))} is not a literal of the type {kind}: write"
+            " default= yourself"
         )
         return f"Annotated[{kind}, Header({name!r})]", why
     return f"Annotated[{kind}{' | None' if optional else ''}, Header({name!r})]", ""
 
 
 def _default(kind: str, text: str) -> str | None:
-    """Return a default of Spring, which is a text, as a literal of a type; ``None`` if no literal of the type fits."""
+    """Return the default text of Spring as a literal of a Python type. Return ``None`` if the type has no such
+    literal.
+    """
     if kind in ("str", "Any"):
         return repr(text)
     if kind == "bool":
@@ -233,7 +241,7 @@ def _default(kind: str, text: str) -> str | None:
 
 
 def header_name(tokens: Tokens, part: range, known: Known) -> str | None:
-    """Return the name of a header, which may be a constant of Spring; ``None`` if it is no literal."""
+    """Return the name of a header from a literal or a constant of Spring. Return ``None`` for another expression."""
     last = tokens.all[part.stop - 1].text if part else ""
     if len(part) > 2 and tokens.is_at(part.start, "JmsHeaders") and last in _HEADERS:
         return _HEADERS[last]

@@ -1,4 +1,4 @@
-"""Reads the methods with ``@Scheduled``: how often Spring runs each."""
+"""Reads the methods with ``@Scheduled``, and the times at which Spring runs each method."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _RATES: Final = ("fixedRate", "fixedRateString", "fixedDelay", "fixedDelayString
 _DELAYS: Final = ("initialDelay", "initialDelayString")
 _LEAST: Final = 0.01
 _LONGEST: Final = 31 * 86_400.0
-_CALENDAR: Final = "a calendar: cron, or a scheduler of your choice, which calls app.sender.send or the function"
-_NO_VALUE: Final = "no literal, and no constant of these sources: write the seconds"
+_CALENDAR: Final = "app.every has no calendar: let cron, or a scheduler of your choice, call the function"
+_NO_VALUE: Final = "the time is neither a literal nor a constant of these sources: write the seconds"
 _RATE: Final = "seconds in Python; the function runs while the app runs, and never twice at the same time"
 _FIXED_DELAY: Final = "seconds in Python; from the start of one run to the start of the next one, without overlaps"
 
@@ -82,7 +82,7 @@ class _Reader:
 
         Raises:
             Missing: a placeholder has no value.
-            ValueError: it is no literal, or no duration.
+            ValueError: the value is not a literal, or not a duration.
         """
         raw = value_of(self._tokens, part, Known(None, self._known.names))
         if raw is None or unit not in _UNITS:

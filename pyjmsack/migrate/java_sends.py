@@ -1,4 +1,6 @@
-"""Reads the calls of ``JmsTemplate`` and ``JmsMessagingTemplate``: what each one sends, where to, and with what."""
+"""Reads the calls of ``JmsTemplate`` and ``JmsMessagingTemplate``: the body, the destination and the settings of each
+send.
+"""
 
 from __future__ import annotations
 
@@ -43,10 +45,10 @@ _OTHERS: Final = {
     "destination": "app.sender.send(destination, body, ...)",
 }
 _WHY_OTHERS: Final = {
-    "execute": "code with a session or producer of its own: write it with app.sender",
-    "destination": "JmsClient: write its settings as arguments of the send",
+    "execute": "this code has its own session or producer: write the code with app.sender",
+    "destination": "write the settings of this JmsClient as arguments of the send",
 }
-_KEEP: Final = "an App has no call for it: keep a consumer or browser of a connection of your own"
+_KEEP: Final = "an App has no such call: make a consumer or browser with a connection of your own"
 _LONGEST: Final = 2_000
 """The most tokens of the arguments of a call."""
 _NOT_OF_REQUESTS: Final = ("delivery_mode", "delivery_delay", "correlation_id", "reply_to")
@@ -56,7 +58,7 @@ _ORDER: Final = ("topic", "properties", "correlation_id", "reply_to", "delivery_
 
 @dataclass(slots=True)
 class _Call:
-    """One call while it is read."""
+    """The state while one call is read."""
 
     destination: NewDestination | None = None
     body: str = UNKNOWN
@@ -66,12 +68,12 @@ class _Call:
 
 
 class SendReader:
-    """The sends of one file.
+    """Reads the sends of one file.
 
     Args:
         beans: the beans of all sources.
-        boot: what Spring Boot's properties say of its ``JmsTemplate``; ``None`` = nothing.
-        expressions: those of the file.
+        boot: the settings of the ``JmsTemplate`` in the properties of Spring Boot. ``None`` = no settings.
+        expressions: the expressions of the file.
     """
 
     def __init__(
@@ -108,7 +110,9 @@ class SendReader:
             index += 1
 
     def _end(self, index: int) -> int:
-        """Return the index behind a call, with all calls of the chain of a ``JmsClient``."""
+        """Return the index after a call. The calls of a ``JmsClient`` form a chain, and the index is after the whole
+        chain.
+        """
         tokens = self._tokens
         end = max(tokens.after(index + 3), index + 4)
         while tokens.is_at(index + 2, "destination") and tokens.is_at(end, ".") and tokens.is_at(end + 2, "("):
@@ -133,7 +137,9 @@ class SendReader:
     # the template
 
     def _template(self, name: str) -> Template:
-        """Return the settings of the template with this name: those of its bean or of Spring Boot, and its setters."""
+        """Return the settings of the template with this name, from its bean or from Spring Boot, and from the setters
+        in this file.
+        """
         if name not in self._templates:
             own, fresh = self._own(name)
             found = Template() if fresh else self._beans.template(self._bean(name)) or self._boot
@@ -141,7 +147,9 @@ class SendReader:
         return self._templates[name]
 
     def _bean(self, name: str) -> str:
-        """Return the name of the bean that a field or parameter gets: that of ``@Qualifier``, otherwise its own."""
+        """Return the name of the bean that a field or parameter gets: the name in ``@Qualifier``, otherwise the name of
+        the field.
+        """
         tokens = self._tokens
         for index in range(len(tokens.all) - 6):
             if tokens.is_at(index, "Qualifier", "(") and tokens.all[index + 2].kind == "text":
@@ -193,7 +201,9 @@ class SendReader:
         return call
 
     def _body(self, call: _Call, part: range, template: Template) -> str:
-        """Return a body. Jackson writes a text as JSON too, with its type, while ``app.sender`` sends it as it is."""
+        """Return the Python code of a body. A text gets ``json.dumps``, because Jackson writes a text as JSON, and
+        ``app.sender`` does not.
+        """
         tokens, body = self._tokens, self._at.python(part)
         name = tokens.all[part.start].text if len(part) == 1 else ""
         kind = next(iter(self._at.kinds.get(name, ())), "")
@@ -205,15 +215,17 @@ class SendReader:
         return f"json.dumps({body})"
 
     def _simple(self, call: _Call, body: str, kind: str) -> str:
-        """Return a body that Spring's ``SimpleMessageConverter`` makes a message of."""
+        """Return the Python code of a body that Spring's ``SimpleMessageConverter`` would convert."""
         if kind.endswith("Map") and body != UNKNOWN:
             return f"MapMessage({body})"
         if kind in self._findings.classes:
-            call.why.append("without a converter of JSON Java sends an ObjectMessage: agree on JSON with its receivers")
+            call.why.append("without a JSON converter Java sends an ObjectMessage: agree with the receivers on JSON")
         return body
 
     def _is_code(self, part: range) -> bool:
-        """Whether an argument is a lambda, a reference to a method, or an object of an interface with one method."""
+        """Return whether an argument is code for the message: a lambda, a method reference or a
+        ``MessagePostProcessor``.
+        """
         tokens = self._tokens
         marks = "".join(tokens.all[index].text for index in part if tokens.all[index].kind == "mark")
         if "->" in marks or "::" in marks or tokens.is_at(part.start, "new", "MessagePostProcessor"):
@@ -244,7 +256,7 @@ class SendReader:
             call.given["properties"] = self._at.python(part)
             return
         if UNKNOWN in properties:
-            call.why.append("the name of a property is no literal")
+            call.why.append("the name of a property is not a literal")
             properties.pop(UNKNOWN)
         call.given["properties"] = f"{{{', '.join(f'{key!r}: {value}' for key, value in properties.items())}}}"
 
@@ -267,7 +279,7 @@ class SendReader:
         bean = self._beans.destination(tokens.all[part.start].text) if len(part) == 1 else None
         if bean is not None:
             return self._named(call, bean[0], topic=bean[1])
-        call.why.append("the name of its destination is no literal")
+        call.why.append("the name of the destination is not a literal")
         return None
 
     def _named(self, call: _Call, name: str, *, topic: bool) -> NewDestination | None:
@@ -289,7 +301,7 @@ class SendReader:
         if kind == "request":
             for name in _NOT_OF_REQUESTS:
                 if given.pop(name, None) is not None:
-                    call.why.append(f"app.sender.request takes no {name}")
+                    call.why.append(f"app.sender.request has no argument {name}")
         arguments = [destination, call.body]
         if kind == "request":
             arguments += [f"timeout={template.timeout}", *([f"wanted={call.wanted}"] if call.wanted else [])]
@@ -300,7 +312,7 @@ class SendReader:
 
 
 def _spaced(tokens: Tokens, part: range) -> Iterator[str]:
-    """Yield the tokens of a call, with a space between two words."""
+    """Yield the texts of the tokens of a call, with a space between two words."""
     before = ""
     for index in part[:80]:
         token = tokens.all[index]

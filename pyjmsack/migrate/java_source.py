@@ -33,25 +33,55 @@ _HAND: Final = Verdict.BY_HAND
 _NO: Final = Verdict.REFUSED
 
 _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
-    (r"\bcreateSession\s*\(\s*(?:true|false)\b", _NEW, "create_session(AckMode....)", "no boolean: the mode says all"),
+    (
+        r"\bcreateSession\s*\(\s*(?:true|false)\b",
+        _NEW,
+        "create_session(AckMode....)",
+        "the mode replaces the boolean argument",
+    ),
     (r"\bcreateSession\s*\(", _NEW, "create_session(AckMode....)", ""),
     (r"\bcreateContext\s*\(", _NEW, "factory.create_context(AckMode....)", ""),
-    (r"\bcreateXA\w+\s*\(|\bXAConnection\w*\b", _NO, "", "no XA transactions; a local transaction and an outbox table"),
+    (
+        r"\bcreateXA\w+\s*\(|\bXAConnection\w*\b",
+        _NO,
+        "",
+        "this library has no XA transactions; use a local transaction and an outbox table",
+    ),
     (r"\bsetTimeToLive\s*\(", _NEW, "producer.time_to_live = seconds", "seconds in Python, milliseconds in Java"),
     (r"\bsetDeliveryDelay\s*\(", _NEW, "producer.delivery_delay = seconds", "seconds in Python"),
     (r"\bsetDeliveryMode\s*\(", _NEW, "producer.delivery_mode = DeliveryMode....", "an attribute"),
     (r"\bsetPriority\s*\(", _NEW, "producer.priority = n", "an attribute"),
     (r"\bsetDisableMessage(?:ID|Timestamp)\s*\(", _NEW, "producer.disable_message_id = True", "an attribute"),
-    (r"\bsetExceptionListener\s*\(", _NEW, "connection.exception_listener = f", "an attribute; f(error)"),
-    (r"\bsetMessageListener\s*\(", _NEW, "consumer.message_listener = f", "an attribute; f(message)"),
+    (
+        r"\bsetExceptionListener\s*\(",
+        _NEW,
+        "connection.exception_listener = f",
+        "set the attribute; the library calls f(error)",
+    ),
+    (
+        r"\bsetMessageListener\s*\(",
+        _NEW,
+        "consumer.message_listener = f",
+        "set the attribute; the library calls f(message)",
+    ),
     (r"\bsetClientID\s*\(", _NEW, "ConnectionFactory(url, client_id=...)", "or connection.client_id = ..."),
     (r"\bsetRedeliveryPolicy\s*\(", _NEW, "jms.redeliveryPolicy.* in the URL", ""),
     (r"\bsetPrefetchPolicy\s*\(", _NEW, "jms.prefetchPolicy.* in the URL", ""),
     (r"\bsetTrust(?:ed|All)Packages\s*\(", Verdict.IGNORED, "", "bytes are never made into Java objects"),
-    (r"\bObjectMessage\b|\bcreateObjectMessage\s*\(", _HAND, "register_object_codec", "no Java objects: agree on JSON"),
+    (
+        r"\bObjectMessage\b|\bcreateObjectMessage\s*\(",
+        _HAND,
+        "register_object_codec",
+        "agree on JSON instead of Java objects",
+    ),
     (r"\bcreateMapMessage\s*\(", _NEW, "send({...}) or create_map_message", "a mapping becomes a MapMessage"),
     (r"\bcreateStreamMessage\s*\(", _NEW, "send([...]) or create_stream_message", "a list becomes a StreamMessage"),
-    (r"\bBlobMessage\b", _NO, "", "no blob messages; keep large files in a store, and send their address"),
+    (
+        r"\bBlobMessage\b",
+        _NO,
+        "",
+        "this library has no blob messages; keep large files in a store, and send their address",
+    ),
     (r"\breceive\s*\(\s*\d+[lL]?\s*\)", _NEW, "receive(timeout=seconds)", "seconds in Python, milliseconds in Java"),
     (r"\breceiveNoWait\s*\(", _NEW, "receive_nowait()", ""),
     (r"\bcreateDurable(?:Subscriber|Consumer)\s*\(", _NEW, "create_durable_consumer(topic, name)", ""),
@@ -59,36 +89,46 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
     (r"\bcreateBrowser\s*\(", _NEW, "create_browser(queue)", ""),
     (r"\b(?:Queue|Topic)Requestor\b", _NEW, "QueueRequestor, TopicRequestor", ""),
     (r"\bINDIVIDUAL_ACKNOWLEDGE\b", _NEW, "AckMode.INDIVIDUAL_ACKNOWLEDGE", ""),
-    (r"\bPRE_ACKNOWLEDGE\b", _NEW, "AckMode.NO_ACKNOWLEDGE", "a crash loses what was sent ahead"),
+    (r"\bPRE_ACKNOWLEDGE\b", _NEW, "AckMode.NO_ACKNOWLEDGE", "a crash loses the messages that the broker sent ahead"),
     (
         r"_AMQ_SCHED_DELIVERY|\bHDR_SCHEDULED_DELIVERY_TIME\b",
         _NEW,
         "send(..., delivery_delay=seconds)",
-        "a property there",
+        "Java sets a property for this delay",
     ),
     (
         r"AMQ_SCHEDULED_(?:CRON|PERIOD|REPEAT)|ScheduledMessage",
         _NO,
         "",
-        "one delivery: send again on your own schedule",
+        "a message is delivered once, without a schedule: send the message again at each time",
     ),
-    (r"AMQ_SCHEDULED_DELAY", _NEW, "send(..., delivery_delay=seconds)", "broker.scheduler=true in the URL for Classic"),
+    (
+        r"AMQ_SCHEDULED_DELAY",
+        _NEW,
+        "send(..., delivery_delay=seconds)",
+        "for Classic, write broker.scheduler=true into the URL",
+    ),
     (
         r"_AMQ_DUPL_ID|\bHDR_DUPLICATE_DETECTION_ID\b",
         _NEW,
         'message.properties["_AMQ_DUPL_ID"]',
-        "Artemis drops repeats",
+        "Artemis drops the second copy of a send",
     ),
     (r"_AMQ_GROUP_ID|\bJMSXGroupID\b", _SAME, 'message.properties["JMSXGroupID"]', "set before the send"),
     (r"_AMQ_LVQ_NAME|\bHDR_LAST_VALUE_NAME\b", _SAME, 'message.properties["_AMQ_LVQ_NAME"]', "set before the send"),
-    (r"_AMQ_ORIG_\w+", _SAME, 'message.properties["_AMQ_ORIG_QUEUE"]', "of messages in a dead-letter queue"),
+    (
+        r"_AMQ_ORIG_\w+",
+        _SAME,
+        'message.properties["_AMQ_ORIG_QUEUE"]',
+        "Artemis sets this property in messages of a dead-letter queue",
+    ),
     (
         r"_AMQ_\w+",
         _HAND,
         "message.properties[...]",
-        "a property that Artemis itself reads: look whether AMQP carries it",
+        "Artemis reads this property: look whether Artemis also reads the property over AMQP",
     ),
-    (r"\bInitialContext\s*\(", Verdict.IGNORED, "ConnectionFactory(url)", "there is no JNDI here"),
+    (r"\bInitialContext\s*\(", Verdict.IGNORED, "ConnectionFactory(url)", "pyjmsack has no JNDI"),
     (
         r"\bnew\s+(?:\w+\.)*(?:ActiveMQ\w*ConnectionFactory|JmsConnectionFactory)\s*\(",
         _NEW,
@@ -128,7 +168,7 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         r"\bDefaultJmsListenerContainerFactory\b(?=\s*\()|\bnew\s+\w*MessageListenerContainer\s*\(",
         _HAND,
         "arguments of app.listener",
-        "code: the rows below it name what we know of it",
+        "this is code: the rows below show the settings that were read",
     ),
     (
         r"\bsetClientId\s*\(",
@@ -141,7 +181,7 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         r"\bsetPubSubDomain\s*\(",
         _NEW,
         "app.listener(..., topic=True), or app.sender.send(..., topic=True)",
-        "of each listener and send",
+        "an argument of each listener and send",
     ),
     (
         r"\bsetSubscriptionDurable\s*\(",
@@ -163,13 +203,13 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         r"\bsetReceiveTimeout\s*\(",
         _NEW,
         "timeout=seconds of each request or receive",
-        "seconds in Python; a listener needs none",
+        "seconds in Python; a listener needs no time",
     ),
     (
         r"\bset(?:TypeIdPropertyName|TypeIdMappings)\s*\(",
         _NEW,
         'JsonConverter("_type", {"order": Order})',
-        "one call has both; the names are those of the mapping",
+        "one argument has the property, and the other has the mapping with the same names",
     ),
     (r"\bJMSXDeliveryCount\b", _SAME, "message.delivery_count", "1 is the first delivery"),
     (r"@Header\s*\(", _NEW, 'Annotated[str, Header("region")]', "see the parameters in the generated App"),
@@ -184,58 +224,64 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         r"\bimplements\s+HealthIndicator\b",
         _HAND,
         '@app.check("name")',
-        "a function of yours in app.health(); `pyjmsack check queue NAME --max-depth N` tells of messages that wait",
+        "your function takes part in app.health(); `pyjmsack check queue NAME --max-depth N` checks how many messages"
+        " wait",
     ),
     (
         r"\bMessageBuilder\s*\.\s*withPayload\s*\(|\bJmsResponse\s*\.\s*for\w+\s*\(",
         _HAND,
         "return Answer(body, properties=..., to=...)",
-        "an answer with properties or a destination of its own",
+        "an Answer has its own properties and destination",
     ),
     (
         r"[Tt]emplate\s*\.\s*browse(?:Selected)?\s*\(",
         _HAND,
         "for message in session.create_browser(queue)",
-        "or `pyjmsack check queue NAME --max-depth N`, to count",
+        "to count the messages, use `pyjmsack check queue NAME --max-depth N`",
     ),
     (
         r"@Transactional\b",
         _HAND,
         "",
-        "the transaction of a listener covers what the broker does; docs/howto/exactly-once.md has that of a database",
+        "the transaction of a listener covers only messages; docs/howto/exactly-once.md shows how to add a database",
     ),
     (
         r"@Valid(?:ated)?\b",
         _HAND,
         "",
-        "nothing is checked but the types: check in __post_init__ of the dataclass, or write a pydantic model; what"
-        " they raise is an error of the listener, as in Spring",
+        "only the types of the values are checked: check more in __post_init__ of the dataclass, or write a pydantic"
+        " model; an error there counts as an error of the listener, as in Spring",
     ),
-    (r"@(?:Retryable|Recover)\b", _HAND, "app.listener(..., retry=Retry(...))", "Spring's retries around a method"),
+    (
+        r"@(?:Retryable|Recover)\b",
+        _HAND,
+        "app.listener(..., retry=Retry(...))",
+        "Retry replaces Spring's retries around a method",
+    ),
     (
         r"@(?:Profile|Conditional\w*)\s*\(",
         _HAND,
         "",
-        "a condition: the code has what it is about in each environment",
+        "a condition: the generated code has the part under the condition in each environment",
     ),
     (
         r"\bimplements\s+(?:JmsListenerConfigurer|(?:SessionAware)?MessageListener)\b|\bnew\s+\w*JmsListenerEndpoint\s*\(",
         _HAND,
         "@app.listener(name)",
-        "code that registers a listener, or is one: write its function",
+        "this code is a listener or registers a listener: write the function of the listener",
     ),
-    (r"@EnableJms\b", Verdict.IGNORED, "", "nothing has to be switched on"),
+    (r"@EnableJms\b", Verdict.IGNORED, "", "an App needs no such switch"),
     (
         r"@SendTo\b",
         _NEW,
         "app.listener(..., reply_to=...), and return the answer",
-        "a message's own reply_to goes first",
+        "the reply_to of a message has priority",
     ),
     (
         r"\bMessageConverter\b(?=\s+\w+\s*\()",
         _HAND,
         "App(url, converter=JsonConverter(...))",
-        "for JSON; others are code: an object with to_message and from_message",
+        "JsonConverter converts JSON; for another format, write an object with to_message and from_message",
     ),
 )
 _COMPILED: Final = tuple((re.compile(pattern), verdict, python, why) for pattern, verdict, python, why in _PATTERNS)
@@ -244,7 +290,7 @@ _CALL: Final = re.compile(
     r"\b(?:convertAndSend|convertSendAndReceive|sendAndReceive|receiveAndConvert)\s*\(|[Tt]emplate\s*\.\s*browse\w*\s*\("
     r"|\bnew\s+ActiveMQ(?:Queue|Topic)\s*\("
 )
-"""Calls that have the row of a send already."""
+"""A pattern of calls that get no row here, because the reader of sends or destinations already adds a row."""
 _CREATE: Final = re.compile(r'\bcreate(Queue|Topic)\s*\(\s*"([^"]{1,500})"')
 _COMMENT: Final = re.compile(r"^\s*(//|\*|/\*|import\b|package\b)")
 _IMPORT: Final = re.compile(r"^\s*import\s[^;\n]{1,300}", re.MULTILINE)
@@ -252,7 +298,7 @@ _IMPORT: Final = re.compile(r"^\s*import\s[^;\n]{1,300}", re.MULTILINE)
 
 _IMPORTED_CLASS: Final = re.compile(r"^[ \t]*import[ \t]+([a-z]\w*(?:\.[a-z]\w*)*)\.([A-Z]\w*)[ \t]*;", re.MULTILINE)
 _OF_JAVA: Final = ("java.", "javax.", "jakarta.", "org.springframework.")
-"""The packages whose classes never belong to the service itself, so that no class for a body is written for them."""
+"""The packages whose classes never belong to the service itself. No class for a body is written for these classes."""
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _DECLARES: Final = re.compile(r"\bstatic\s+final\b|\brecord\s|\benum\s")
 
@@ -266,14 +312,15 @@ def read_sources(
     boot: Container | None = None,
     template: Template | None = None,
 ) -> None:
-    """Add the beans, the listeners, the schedules, and a row for each other place that uses JMS.
+    """Add the beans, listeners and schedules of the sources to the findings, and a row for each other place that uses
+    JMS.
 
     Args:
         codes: the sources that use JMS, by file.
         others: further sources, which only have constants, and the classes of bodies.
         known: values for ``${NAME}``.
-        boot: what Spring Boot's properties say of listeners.
-        template: what they say of its ``JmsTemplate``.
+        boot: the settings of listeners in the properties of Spring Boot.
+        template: the settings of the ``JmsTemplate`` in these properties.
     """
     constants: dict[str, dict[str, str]] = {}
     shapes: dict[str, Shape] = {}
@@ -320,18 +367,20 @@ def read_sources(
 
 
 def _say_no_template(findings: Findings) -> None:
-    """Correct the rows of the keys for a template that Spring Boot does not make, because the sources have a bean."""
-    why = "a JmsTemplate is a bean of the sources, so that Spring Boot makes none, and nothing reads this key"
+    """Change the rows of the keys for Spring Boot's ``JmsTemplate`` if the sources have a ``JmsTemplate`` as a bean,
+    because then the keys have no effect.
+    """
+    why = "the sources have a JmsTemplate as a bean. Therefore Spring Boot makes none, and this key has no effect"
     for number, row in enumerate(findings.rows):
         if row.key.startswith("spring.jms.template."):
             findings.rows[number] = replace(row, verdict=Verdict.IGNORED, python="", why=why)
 
 
 def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
-    """Return the sources that are read for constants and classes: some of the others, then all that use JMS.
+    """Return the sources that are read for constants and classes: some of ``others``, then all of ``codes``.
 
-    One of the others is read if it declares a constant, a record or an enumeration. It is also read if its class, which
-    has the name of the file, occurs in a source that is read.
+    A source of ``others`` is read if it declares a constant, a record or an enumeration. A source is also read if
+    another source that is read names its class, which has the name of the file.
     """
     chosen = {file: text for file, text in others.items() if _DECLARES.search(text)}
     by_name = {PurePath(file).stem: file for file in others if file not in chosen}
@@ -345,7 +394,7 @@ def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str
 
 
 def _name_types(findings: Findings, shapes: Mapping[str, Shape], codes: Mapping[str, str]) -> None:
-    """Remember the full name of each class of a body that has no mapping, because Spring writes the full name into the
+    """Add the full name of each body class without a mapping to ``types``, because Spring writes the full name into the
     type property.
     """
     if not findings.type_property:
@@ -367,7 +416,7 @@ def _name_types(findings: Findings, shapes: Mapping[str, Shape], codes: Mapping[
 def _read_lines(
     findings: Findings, settings: Settings, file: str, text: str, covered: set[int], headers: set[int], sends: set[int]
 ) -> None:
-    """Add a row for each place that uses JMS, outside of the lines that have rows already."""
+    """Add a row for each line that uses JMS and has no row yet."""
     for number, line in enumerate(text.splitlines()[:_MOST_LINES], start=1):
         line = line[:_LONGEST_LINE]
         if number in covered or _COMMENT.match(line):
@@ -391,4 +440,6 @@ def _calls(findings: Findings, place: Place, line: str) -> None:
         if found is None or any(start < found.end() and found.start() < end for start, end in taken):
             continue
         taken.append(found.span())
-        findings.add(place, shown("code", found[0].rstrip("( ")), "", verdict, python, why or "the Python spelling")
+        findings.add(
+            place, shown("code", found[0].rstrip("( ")), "", verdict, python, why or "the name has the Python spelling"
+        )

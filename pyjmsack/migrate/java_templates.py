@@ -1,4 +1,4 @@
-"""The settings of a ``JmsTemplate``, as arguments of each send of an ``App``."""
+"""Turns the settings of a ``JmsTemplate`` into arguments of each send of an ``App``."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ _OF_BOOT: Final = {
     "timeout": "receiveTimeout",
     "topic": "pubSubDomain",
 }
-"""The properties of a ``JmsTemplate`` by the part of a send in the table of Spring Boot's keys."""
+"""For each target in the table of Spring Boot's keys, the property of a ``JmsTemplate``."""
 
 
 @dataclass(slots=True)
 class Template:
-    """What a ``JmsTemplate`` adds to each send."""
+    """The settings that a ``JmsTemplate`` adds to each send."""
 
     topic: bool = False
-    """Whether names are those of topics."""
+    """Whether a name is the name of a topic."""
     destination: str = ""
-    """The name of the default destination, or empty."""
+    """The name of the default destination. Empty if there is none."""
     arguments: dict[str, str] = field(default_factory=dict)
     """The Python text of each argument of ``app.sender.send``."""
     timeout: str = "None"
     """Seconds to wait for an answer, as Python text."""
     factory: str = ""
-    """The name of its connection factory in the findings, or empty."""
+    """The name of the connection factory in the findings. Empty if it is not known."""
     json: bool = False
-    """Whether it has a converter of its own, which writes JSON."""
+    """Whether the template has a converter that writes JSON."""
     open: list[str] = field(default_factory=list)
-    """What is not known of it."""
+    """The settings of the template that are not known, as texts for the user."""
 
     def changed(self, made: Made) -> Template:
-        """Return these settings, changed by the setters of an object."""
+        """Return a copy of these settings with the changes that the setters of ``made`` make."""
         other = template_of_bean(made)
         named = {one.name for one in made.properties}
         return Template(
@@ -62,7 +62,9 @@ class Template:
 
 
 def template_of(values: Mapping[str, str]) -> Template:
-    """Return the settings for the properties of a ``JmsTemplate``, which have the names of Java's setters."""
+    """Return the settings for the properties of a ``JmsTemplate``. A property has the name of its Java setter without
+    ``set``.
+    """
     made = Template(values.get("pubSubDomain") == "true", values.get("defaultDestinationName", ""))
     kept = values if values.get("explicitQosEnabled") == "true" else {k: v for k, v in values.items() if k not in QOS}
     for name, value in kept.items():
@@ -84,17 +86,19 @@ def template_of(values: Mapping[str, str]) -> Template:
         except ValueError as error:
             made.open.append(f"{name}: {error}")
     if made.arguments.get("delivery_mode") == "DeliveryMode.PERSISTENT":
-        del made.arguments["delivery_mode"]  # the default
+        del made.arguments["delivery_mode"]  # PERSISTENT is the default
     return made
 
 
 def template_of_boot(settings: Mapping[str, str]) -> Template:
-    """Return the settings for the keys of Spring Boot, by the part of a send that each one sets."""
+    """Return the settings for the keys of Spring Boot. ``settings`` has the value of each key by the target of the
+    key.
+    """
     values = {name: settings[part] for part, name in _OF_BOOT.items() if part in settings}
     given = any(name in values for name in QOS)
     values["explicitQosEnabled"] = settings.get("qos", str(given).lower())
     template = template_of(values)
-    template.json = True  # Spring Boot gives it the converter that is a bean
+    template.json = True  # Spring Boot gives the template the converter that is a bean
     return template
 
 
@@ -113,19 +117,19 @@ def template_of_bean(made: Made) -> Template:
         template.destination = _name_of(default.only.made) or template.destination
     template.open += _unsure(made, [*_READ, "explicitQosEnabled"])
     if default is not None and not template.destination:
-        template.open.append("its default destination is no literal")
+        template.open.append("the default destination of the template is not a literal")
     if qos is not None and (qos.conditional or qos.only.made is None or len(qos.only.made.arguments) != 3):
-        template.open.append("its qosSettings are no literals")
+        template.open.append("the qosSettings of the template are not literals")
     return template
 
 
 def has_qos(made: Made) -> bool:
-    """Whether Java reads the priority, the time to live and the delivery mode of a ``JmsTemplate``."""
+    """Return whether Java reads the priority, the time to live and the delivery mode of a ``JmsTemplate``."""
     return made.text("explicitQosEnabled") == "true" or made.one("qosSettings") is not None
 
 
 def _unsure(made: Made, names: Iterable[str]) -> list[str]:
-    return [f"its {name} is no literal" for name in names if made.unsure(name)]
+    return [f"the setting {name} of the template is not a literal" for name in names if made.unsure(name)]
 
 
 def _name_of(made: Made) -> str:

@@ -39,30 +39,30 @@ class Tokens:
 
     all: Sequence[Token]
     closing: Mapping[int, int]
-    """The index of the closing bracket, by the index of the opening one. An unclosed bracket has nothing inside."""
+    """For each opening bracket, the index of its closing bracket. A bracket that is never closed has nothing inside."""
 
     def inside(self, opening: int) -> range:
-        """Return the indexes between an opening bracket and its end."""
+        """Return the indexes between an opening bracket and its closing bracket."""
         return range(opening + 1, self.closing[opening])
 
     def after(self, opening: int) -> int:
-        """Return the index behind the bracket that closes ``opening``."""
+        """Return the index after the bracket that closes ``opening``."""
         return self.closing[opening] + 1
 
     def is_at(self, index: int, *texts: str) -> bool:
-        """Whether these words or marks stand at ``index`` and behind it."""
+        """Return whether these words or marks are the tokens from ``index`` on."""
         return all(
             index + offset < len(self.all) and self.all[index + offset].text == text
             for offset, text in enumerate(texts)
         )
 
     def source(self, part: Sequence[int]) -> str:
-        """Return tokens as a text to show."""
+        """Return tokens as one text for a row or an error."""
         return " ".join(self.all[index].text for index in part[:40])
 
 
 def tokens_of(text: str) -> Tokens:
-    """Return the tokens of a source. The time for this grows in proportion to the length of the source."""
+    """Return the tokens of a source. The time grows only in proportion to the length of the source."""
     found: list[Token] = []
     closing: dict[int, int] = {}
     opened: list[int] = []
@@ -83,7 +83,7 @@ def tokens_of(text: str) -> Tokens:
 
 
 def split(tokens: Tokens, part: range, mark: str = ",") -> list[range]:
-    """Return the parts of a range between marks. Marks inside of brackets do not count."""
+    """Split a range at each ``mark``, and return the parts. A mark inside of brackets does not split."""
     parts, start, index = [], part.start, part.start
     while index < part.stop:
         if index in tokens.closing:
@@ -98,7 +98,7 @@ def split(tokens: Tokens, part: range, mark: str = ",") -> list[range]:
 
 
 def simple_name(tokens: Tokens, start: int) -> tuple[str, int]:
-    """Return the last word of a dotted name that begins at ``start``, and the index behind the name."""
+    """Return the last word of a dotted name that begins at ``start``, and the index after the name."""
     name, index = "", start
     while index < len(tokens.all) and tokens.all[index].kind == "word":
         name, index = tokens.all[index].text, index + 1
@@ -120,7 +120,9 @@ class Head:
 
 
 def head_of(tokens: Tokens, index: int) -> Head | None:
-    """Return the head of the method that begins at ``index``, with annotations or a type; ``None`` if none begins."""
+    """Return the head of the method that begins at ``index`` with annotations or a type, or ``None`` if no method
+    begins there.
+    """
     annotations: dict[str, range] = {}
     end = min(len(tokens.all), index + _LONGEST_HEAD)
     while index < end:

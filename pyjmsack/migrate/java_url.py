@@ -1,4 +1,4 @@
-"""Broker URLs of Java clients, taken apart: one broker, ``failover:(...)``, the lists of Artemis."""
+"""Splits the broker URLs of Java clients into parts: single brokers, ``failover:(...)`` and the lists of Artemis."""
 
 from __future__ import annotations
 
@@ -40,10 +40,12 @@ class JavaUrl:
     """A URL of one or several brokers. The password is not kept."""
 
     composite: str
-    """``failover``, ``static``, ``list`` (of Artemis) …, or empty for a single broker."""
+    """The scheme of a composite URL, such as ``failover`` or ``static``; ``list`` for a list of Artemis. Empty for a
+    single broker.
+    """
     members: tuple[JavaMember, ...]
     options: tuple[tuple[str, str], ...]
-    """Options of a composite URL as a whole."""
+    """Options of the whole composite URL, and not of one broker."""
 
     def __str__(self) -> str:
         listed = ",".join(map(str, self.members))
@@ -56,7 +58,7 @@ def parse_java_url(text: str) -> JavaUrl:
     """Split the URL of a Java client into its parts.
 
     Raises:
-        Unreadable: ``text`` is not the URL of a broker. The message shows nothing of the URL, because it may hold a
+        Unreadable: ``text`` is not the URL of a broker. The error does not show the URL, because the URL may contain a
             password.
     """
     text = text.strip().replace("&amp;", "&")
@@ -73,7 +75,7 @@ def parse_java_url(text: str) -> JavaUrl:
 
 
 def _listed(members: list[str]) -> JavaUrl:
-    """Split a list of Artemis without parentheses. The options of the last broker are those of the whole list."""
+    """Split a list of Artemis without parentheses. The options after the last broker are options of the whole list."""
     parsed = [_member(member) for member in members]
     outer = parsed[-1].options
     return JavaUrl("list", (*parsed[:-1], _without_options(parsed[-1])), outer)
@@ -89,7 +91,7 @@ def _composite(kind: str, rest: str) -> JavaUrl:
         end = _closing(rest)
         inside, after = rest[1:end], rest[end + 1 :]
         query = after.lstrip("/").removeprefix("?")
-        if after.startswith("#"):  # backup brokers of Artemis
+        if after.startswith("#"):  # backup brokers follow, as Artemis allows
             inside, query = f"{inside},{after[1:].partition('?')[0].strip('()')}", after.partition("?")[2]
     else:
         inside, _, query = rest.partition("?")
@@ -128,7 +130,7 @@ def _member(text: str) -> JavaMember:
         raise Unreadable("expected a URL of a broker, such as tcp://host:61616")
     rest = match[2]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    if "@" not in authority and "@" in rest.partition("=")[0]:  # a password that has '/' or '?' unescaped
+    if "@" not in authority and "@" in rest.partition("=")[0]:  # a password has an unescaped '/' or '?'
         authority = rest.rpartition("@")[0] + "@" + re.split(r"[/?#]", rest.rpartition("@")[2], maxsplit=1)[0]
     login, _, address = authority.rpartition("@")
     host, port = _host_and_port(address)
@@ -151,7 +153,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 def _options(query: str) -> tuple[tuple[str, str], ...]:
     parts: list[str] = []
     for part in query.split("&"):
-        if "=" not in part and parts:  # the rest of a value, perhaps of a password, that has '&' unescaped
+        if "=" not in part and parts:  # the value before has an unescaped '&', and this part is its rest
             parts[-1] += f"&{part}"
         elif part:
             parts.append(part)

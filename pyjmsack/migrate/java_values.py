@@ -1,4 +1,4 @@
-"""The values of Java expressions that are literals: texts, numbers, booleans, constants of the sources, ``@Value``."""
+"""Finds the values of Java expressions: literals, constants of the sources, and fields with ``@Value``."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _NAMED: Final = re.compile(
     r"AUTO_ACKNOWLEDGE|CLIENT_ACKNOWLEDGE|DUPS_OK_ACKNOWLEDGE|SESSION_TRANSACTED|INDIVIDUAL_ACKNOWLEDGE|PERSISTENT"
     r"|NON_PERSISTENT|PRE_ACKNOWLEDGE"
 )
-"""The names of constants of JMS. The name takes the place of the value."""
+"""The names of constants of JMS whose value is the name itself."""
 _CASTS: Final = {"long", "int", "short", "byte", "Long", "Integer", "String"}
 
 
 class Known:
-    """The values that names have in one file.
+    """The known values of names in one file.
 
     Args:
         properties: values for ``${NAME}``; ``None`` leaves the placeholders in a text.
-        constants: values of constants, ``NAME`` in this file and ``Class.NAME`` in all files. They may have
+        constants: values of constants by name: ``NAME`` in this file, and ``Class.NAME`` in all files. A value may have
             placeholders.
     """
 
@@ -43,12 +43,12 @@ class Known:
         self.names = dict(constants)
 
     def also(self, names: Mapping[str, str]) -> Known:
-        """Return these values and further ones, for a part of the file that has more names."""
+        """Return these values together with more values, for a part of the file that has more names."""
         return Known(self.properties, {**self.names, **names})
 
 
 def value_of(tokens: Tokens, part: range, known: Known) -> str | None:
-    """Return the value of an expression as text; ``None`` if it is no literal.
+    """Return the value of an expression as text. Return ``None`` if the value is not known.
 
     The expression may join texts with ``+`` and multiply numbers. Placeholders in a text are replaced.
     """
@@ -69,12 +69,14 @@ def value_of(tokens: Tokens, part: range, known: Known) -> str | None:
 
 
 def _joined(values: Sequence[str | None], written: bool) -> str | None:
-    """Return the texts joined. ``written`` says whether one of them is a text in quotes, so that ``+`` joins texts."""
+    """Join the values at ``+``. ``written`` says whether one value is a text in quotes, because only then ``+`` joins
+    texts.
+    """
     found = [value for value in values if value is not None]
     if len(found) != len(values) or sum(map(len, found)) > _LONGEST:
         return None
     if not written and all(value.lstrip("-").isdecimal() for value in found):
-        return None  # a sum of numbers, which no setting needs
+        return None  # the expression is a sum of numbers, which no setting needs
     return "".join(found)
 
 
@@ -114,18 +116,18 @@ def _one(tokens: Tokens, part: range, known: Known) -> str | None:
 
 
 def accessed(name: str, path: Iterable[str]) -> str:
-    """Return the name in :class:`Known` of a value that is read from an object: ``getQueueName()`` of ``settings``.
+    """Return the name that :class:`Known` has for a value of an object, such as ``settings.getQueueName()``.
 
     Args:
         name: the name of the object.
-        path: the methods without their parentheses. ``get`` and the kind of the letters do not matter.
+        path: the methods without their parentheses. A ``get`` and letter case do not matter.
     """
     steps = (_GETTER.sub("", step) for step in path)
     return f"{name}().{''.join(steps).lower()}"
 
 
 def _read_from(words: Sequence[str]) -> str:
-    """Return the name of a value that is read as ``name.a().getB()``; empty for another expression."""
+    """Return the name of a value that is read as ``name.a().getB()``. Return an empty text for another expression."""
     words = words[2:] if words[:2] == ["this", "."] else words
     steps, calls = words[2::4], [words[at : at + 4] for at in range(1, len(words), 4)]
     if not all(len(call) == 4 and (call[0], *call[2:]) == (".", "(", ")") for call in calls):
@@ -150,7 +152,7 @@ def _unescaped(text: str) -> str:
 
 
 def _unescaped_block(text: str) -> str:
-    """Return the text of a text block: without the indentation that all of its lines have."""
+    """Return the text of a text block without the indentation that all lines have in common."""
     inner = text[3:-3] if len(text) > 5 and text.endswith('"""') else text[3:]
     lines = dedent(inner.partition("\n")[2]).split("\n")
     return _unescaped(f'"{chr(10).join(line.rstrip() for line in lines)}"')

@@ -1,4 +1,4 @@
-"""``jndi.properties`` in the dialects of ActiveMQ Classic, Artemis and Qpid JMS."""
+"""Reads ``jndi.properties`` in the forms of ActiveMQ Classic, Artemis and Qpid JMS."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _DESTINATION: Final = re.compile(r"(queue|topic)\.(.+)", re.I)
 _NAMES: Final = "connectionfactorynames"
 _LOGIN: Final = {"java.naming.security.principal": "jms.username", "java.naming.security.credentials": "jms.password"}
 _OTHER: Final = {
-    _INITIAL: (Verdict.IGNORED, "there is no JNDI here: a ConnectionFactory is made from its URL"),
+    _INITIAL: (Verdict.IGNORED, "pyjmsack has no JNDI: make a ConnectionFactory from its URL"),
     "java.naming.factory.url.pkgs": (Verdict.IGNORED, "there is no JNDI here"),
     "java.naming.factory.object": (Verdict.IGNORED, "there is no JNDI here"),
     "java.naming.factory.state": (Verdict.IGNORED, "there is no JNDI here"),
     "java.naming.security.authentication": (Verdict.IGNORED, "there is no JNDI here"),
     "java.naming.security.protocol": (Verdict.IGNORED, "there is no JNDI here"),
     "java.naming.dns.url": (Verdict.IGNORED, "there is no JNDI here"),
-    _NAMES: (Verdict.IGNORED, "names for look-ups; here a factory is a variable of yours"),
-    "connectionfactoryname": (Verdict.IGNORED, "a name for look-ups; here a factory is a variable of yours"),
-    "xaconnectionfactorynames": (Verdict.REFUSED, "there are no XA transactions here; use a local transaction"),
+    _NAMES: (Verdict.IGNORED, "names for JNDI look-ups; in Python a factory is a variable"),
+    "connectionfactoryname": (Verdict.IGNORED, "a name for JNDI look-ups; in Python a factory is a variable"),
+    "xaconnectionfactorynames": (Verdict.REFUSED, "this library has no XA transactions; use a local transaction"),
 }
 _JNDI_KEYS: Final = ("java.naming.", "connectionfactory", "property.connectionfactory", "default.connectionfactory")
 
 
 def is_jndi(entries: Iterable[Entry]) -> bool:
-    """Whether a file of properties is for JNDI."""
+    """Return whether a file of properties is for JNDI."""
     return any(entry.key.lower().startswith(_JNDI_KEYS) for entry in entries)
 
 
@@ -71,9 +71,9 @@ class _Reader:
     known: Mapping[str, str]
     client: str = ""
     urls: dict[str, tuple[Place, str, str]] = field(default_factory=dict)
-    """The place, the key and the URL of each factory, by its name."""
+    """For each factory, by its name, the place, the key and the URL."""
     also: dict[str, list[Setting]] = field(default_factory=dict)
-    """Settings by the factory's name. Settings under the empty name are for all factories."""
+    """For each factory, by its name, its settings. Settings under the empty name are for all factories."""
 
     def read(self, entry: Entry) -> None:
         place = Place(self.file, entry.line)
@@ -94,7 +94,9 @@ class _Reader:
             self._messaging(place, key, value)
 
     def _provider(self, place: Place, key: str, value: str) -> None:
-        """Add the provider URL: for ActiveMQ Classic the URL of the broker, for Qpid JMS the path of another file."""
+        """Add the provider URL. For ActiveMQ Classic it is the URL of the broker, and for Qpid JMS it is the path of
+        another file.
+        """
         if self.client == "qpid" or value.startswith("file:"):
             why = "the file with the entries; give that file to `pyjmsack migrate`"
             self.findings.add(place, key, shown(key, value), Verdict.BY_HAND, "", why)
@@ -123,11 +125,14 @@ class _Reader:
             self._property(place, key, value)
 
     def _property(self, place: Place, key: str, value: str) -> None:
-        # the JNDI context of this client makes factories with every property of the environment
+        # the JNDI context of this client gives every property of the environment to the factories
         if self.client == "activemq":
             self.also.setdefault("", []).append(Setting(place, key, f"jms.{key}", value))
         elif self.client or key.startswith("java.naming."):
-            why = "no JNDI context of a JMS client that we know reads this key, so that it has no effect there either"
+            why = (
+                "the JNDI contexts of the known JMS clients do not read this key. Therefore it has no effect in Java"
+                " either"
+            )
             self.findings.add(place, key, shown(key, value), Verdict.IGNORED, "", why)
         else:
             self.findings.other_keys += 1
@@ -145,5 +150,5 @@ class _Reader:
             add_factory(self.findings, self.settings, place, key, url, name=name, client=self.client, also=also)
         for rest in self.also.values():
             for one in rest:
-                why = "it belongs to a factory that this file does not define"
+                why = "the setting belongs to a factory that this file does not define"
                 self.findings.add(one.place, one.key, shown(one.key, one.value), Verdict.BY_HAND, one.option, why)

@@ -1,4 +1,4 @@
-"""The findings of a migration: rows with a verdict each, connection factories, listeners."""
+"""The findings of a migration: rows with verdicts, connection factories, listeners, and methods that send."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ __all__ = [
 ]
 
 USER: Final = "PYJMSACK_USER"
-"""The environment variable with the name of the user, where no file says the name."""
+"""The environment variable with the user name, for code without a user name in the files."""
 
 
 class Verdict(str, Enum):
-    """The result for one key."""
+    """The verdict about one key: what happens to the key in Python."""
 
     SAME = "same"
     """The name, the value and the unit stay the same."""
     CHANGED = "changed"
-    """Another name, unit or value does the same."""
+    """Another name, unit or value has the same effect."""
     DEFAULT = "default"
-    """A default of the Java client differs from ours, and the new URL sets it."""
+    """The Java client has another default than pyjmsack, and the new URL sets the default of the Java client."""
     IGNORED = "ignored"
-    """The setting is not needed."""
+    """pyjmsack does not need the setting."""
     BROKER = "broker"
     """The setting belongs to the broker, and stays there."""
     REFUSED = "refused"
@@ -48,17 +48,17 @@ class Verdict(str, Enum):
 
     @property
     def open(self) -> bool:
-        """Whether the user has something to do."""
+        """Whether the user has to do something."""
         return self in (Verdict.REFUSED, Verdict.BY_HAND)
 
 
 class Unreadable(Exception):  # noqa: N818 - the name says what the input is, as UnsupportedFeatureException does
-    """A file or URL that cannot be read; the text names it, says why, and shows no secret."""
+    """A file or URL cannot be read. The text names the file or URL and the reason, and shows no secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in a file. Line 0 means that there is no line."""
+    """A place in a file. Line 0 means that the place has no line number."""
 
     file: str
     line: int = 0
@@ -69,7 +69,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One key and its replacement. ``value`` and ``python`` hold no secrets."""
+    """One row of the report: a key, its value, and the replacement. ``value`` and ``python`` hold no secrets."""
 
     place: Place
     key: str
@@ -84,42 +84,44 @@ class Settings:
     """The choices of the caller of :func:`migrate`."""
 
     protocol: str = "amqp"
-    """``amqp`` or ``stomp``."""
+    """The protocol of the new URLs: ``amqp`` or ``stomp``."""
     broker: str = ""
-    """``artemis``, ``classic-5``, ``classic-6``, or empty, which means: as the files say."""
+    """The broker: ``artemis``, ``classic-5`` or ``classic-6``. If empty, the files decide."""
     ports: Mapping[int, int] = field(default_factory=dict)
-    """The port of the new protocol, by the port in the files."""
+    """For each port in the files, the port of the new protocol."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """Values for ``${NAME}``."""
 
 
 @dataclass(slots=True)
 class Factory:
-    """A connection factory."""
+    """A connection factory of the Java service, with its new URL."""
 
     name: str
     place: Place
     client: str
-    """``activemq``, ``artemis`` or ``qpid``: the Java client of the options."""
+    """The Java client that reads the old options: ``activemq``, ``artemis`` or ``qpid``."""
     broker: str
-    """As for :attr:`Settings.broker`."""
+    """The broker: ``artemis``, ``classic-5`` or ``classic-6``. Empty if the broker is not known."""
     url: str = ""
-    """A pyjmsack URL without secrets; empty if the old URL cannot be translated."""
+    """The pyjmsack URL, without secrets. Empty if the old URL cannot be translated."""
     username: str = ""
     secrets: dict[str, str] = field(default_factory=dict)
     """The options of the pyjmsack URL whose value is a secret, each with the environment variable that holds it."""
 
     suffix: str = ""
-    """The end of the names of its variables, if another factory of the same service has the names without it."""
+    """A suffix for the names of the factory's environment variables. Empty for the first factory of a service."""
 
     @property
     def user_variable(self) -> str:
-        """The variable with the name of the user."""
+        """The environment variable that holds the user name."""
         return f"{USER}{self.suffix}"
 
     @property
     def asks_for_user(self) -> bool:
-        """Whether there is a password but no file names the user. The user name comes from ``USER`` in this case."""
+        """Whether the factory has a password, but no file has the user name. In this case the code reads the name from
+        ``user_variable``.
+        """
         return not self.username and "jms.password" in self.secrets
 
 
@@ -138,24 +140,24 @@ class Listener:
     durable: bool = False
     shared: bool = False
     factory: str = ""
-    """The name of its connection factory, or empty for the only one."""
+    """The name of the listener's connection factory. Empty if there is only one factory."""
     client_id: str = ""
     label: str = ""
-    """The id of the listener in Spring, or empty."""
+    """The id of the listener in Spring. Empty if the listener has no id."""
     function: str = ""
-    """The name of its method, or empty."""
+    """The name of the listener's method. Empty if the listener has no method."""
     parameters: list[tuple[str, str]] = field(default_factory=list)
-    """The parameters of its method in Python: name and annotation."""
+    """The name and the Python annotation of each parameter of the method."""
     answers: str = ""
-    """The annotation of the value that its method returns; empty if it returns none."""
+    """The annotation of the value that the method returns. Empty if the method returns nothing."""
     reply_to: str = ""
     reply_topic: bool = False
     """Whether ``reply_to`` is the name of a topic."""
     answer: str = ""
-    """The Python text of its answers, if they have settings of their own."""
+    """The Python code of an answer, if answers have settings such as a priority. Otherwise empty."""
     autostart: bool = True
     on_error: str = ""
-    """The bean whose ``ErrorHandler`` gets the errors of the listener, or empty."""
+    """The bean whose ``ErrorHandler`` gets the errors of the listener. Empty if there is none."""
 
 
 @dataclass(slots=True)
@@ -169,53 +171,55 @@ class Schedule:
     delay: float = 0.0
 
     def python(self, app: str) -> str:
-        """Return the call of an app that takes the place of the annotation."""
+        """Return the Python decorator of an app that replaces the annotation ``@Scheduled``."""
         delay = f", delay={self.delay:.10g}" if self.delay else ""
         return f"{app}.every({self.seconds:.10g}{delay})"
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """A call of a template of Spring."""
+    """A call of Spring's ``JmsTemplate`` or a similar class."""
 
     place: Place
     source: str
     """The call in Java, shortened."""
     call: str
-    """``send`` or ``request`` of ``app.sender``; or a text that says what replaces the call, which may be empty."""
+    """``send`` or ``request``, for a call of ``app.sender``. Otherwise a text about the replacement, which may be
+    empty.
+    """
     arguments: tuple[str, ...] = ()
-    """The arguments in Python, of ``send`` and ``request``."""
+    """The Python arguments for ``send`` or ``request``."""
     factory: str = ""
-    """The name of the connection factory, or empty for the only one."""
+    """The name of the connection factory. Empty if there is only one factory."""
     why: str = ""
-    """What is left to do by hand, or empty."""
+    """The step that is left to the user. Empty if there is none."""
 
     def python(self, app: str) -> str:
-        """Return what replaces the call, for an app with this name."""
+        """Return the replacement for the call as Python text. ``app`` is the name of the app."""
         return f"{app}.sender.{self.call}({', '.join(self.arguments)})" if self.arguments else self.call
 
 
 @dataclass(slots=True)
 class Function:
-    """A method of Java with ``@JmsListener`` or ``@Scheduled``, or one that sends."""
+    """A Java method that has ``@JmsListener`` or ``@Scheduled``, or that sends."""
 
     name: str
     place: Place
     last: int
-    """Its last line. The line of ``place`` is the first one, with the annotations."""
+    """The last line of the method. The line of ``place`` is the first line, with the annotations."""
     parameters: list[tuple[str, str]] = field(default_factory=list)
     answers: str = ""
-    """As for :attr:`Listener.answers`."""
+    """The annotation of the value that the method returns. Empty if the method returns nothing."""
     sends: list[Send] = field(default_factory=list)
     annotations: tuple[str, ...] = ()
-    """The names of its annotations."""
+    """The names of the method's annotations."""
     whole: bool = False
-    """Whether the method does nothing but these sends, and each of them is known in full."""
+    """Whether the method consists only of the sends in ``sends``, and each send is fully translated."""
     returns: bool = False
     """Whether the method returns the result of its only send."""
 
     def has(self, place: Place) -> bool:
-        """Whether a place is in this method."""
+        """Return whether a place is in this method."""
         return place.file == self.place.file and self.place.line <= place.line <= self.last
 
 
@@ -228,28 +232,31 @@ class Findings:
     listeners: list[Listener] = field(default_factory=list)
     schedules: list[Schedule] = field(default_factory=list)
     nameless: list[Listener] = field(default_factory=list)
-    """Listeners whose destination is not known. No code can register them; ``destination`` is its source in Java."""
+    """Listeners whose destination is not known. The code cannot register them. Their ``destination`` is the Java
+    expression.
+    """
     functions: list[Function] = field(default_factory=list)
     """The methods of the listeners and schedules, and the methods that send."""
     type_property: str = ""
-    """The property of a message that names the type of its JSON, or empty."""
+    """The property of a message that names the type of its JSON. Empty if there is no such property."""
     types: dict[str, str] = field(default_factory=dict)
     """The simple name of a Java class for each value of the property ``type_property``. If Spring has no mapping for a
     class, the value is the full name of the class."""
     classes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
-    """The classes, records and enumerations of the sources: each field with its annotation and default. The names of an
-    enumeration have ``= `` and their value in JSON."""
+    """The classes, records and enumerations of the sources: each field with its annotation and default. For a name of
+    an enumeration, the annotation is ``= `` and its value in JSON.
+    """
     sent: list[str] = field(default_factory=list)
     """The simple names of the classes that the service sends."""
     camel_case: bool = False
-    """Whether the converter needs ``camel_case=True``, because a field is a word of Python."""
+    """Whether the converter needs ``camel_case=True``, because the name of a field is a keyword of Python."""
     areas: dict[str, tuple[Place, int]] = field(default_factory=dict)
-    """The place and the last line of each of these classes."""
+    """For each class of ``classes``, its place and its last line."""
     records: set[str] = field(default_factory=set)
-    """The names of those that are records."""
+    """The names of the classes in ``classes`` that are records."""
     unreadable: list[str] = field(default_factory=list)
     other_keys: int = 0
-    """Keys that have nothing to do with messaging."""
+    """The number of keys that are not about messaging."""
     files: int = 0
 
     def add(self, place: Place, key: str, value: str, verdict: Verdict, python: str = "", why: str = "") -> None:

@@ -1,4 +1,4 @@
-"""The acknowledge modes of Spring's containers. They differ from the modes of JMS."""
+"""The acknowledge modes of Spring's listener containers. They differ from the modes of JMS with the same names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["NewMode", "mode_of"]
 
 @dataclass(frozen=True, slots=True)
 class NewMode:
-    """The mode of pyjmsack that does the same or is safer, and the reason."""
+    """The acknowledge mode of pyjmsack that has the same effect or is safer, and the reason."""
 
     mode: AckMode
     why: str
@@ -20,7 +20,8 @@ class NewMode:
 
 _TRANSACTED: Final = NewMode(
     AckMode.SESSION_TRANSACTED,
-    "the same: a message whose listener raised comes again; the generated code commits after the listener",
+    "the effect is the same: a message whose listener raised comes again; the generated code commits after the"
+    " listener",
 )
 _MODES: Final = {
     "auto": NewMode(
@@ -30,7 +31,7 @@ _MODES: Final = {
     ),
     "client": NewMode(
         AckMode.AUTO_ACKNOWLEDGE,
-        "the same: Spring's container acknowledges after the listener returned, and so does AUTO_ACKNOWLEDGE here",
+        "the effect is the same: Spring's container and AUTO_ACKNOWLEDGE acknowledge after the listener returned",
     ),
     "dupsok": NewMode(
         AckMode.DUPS_OK_ACKNOWLEDGE,
@@ -38,17 +39,17 @@ _MODES: Final = {
     ),
     "transacted": _TRANSACTED,
     "individual": NewMode(AckMode.INDIVIDUAL_ACKNOWLEDGE, "the listener acknowledges each message itself"),
-    "none": NewMode(AckMode.NO_ACKNOWLEDGE, "a crash loses what was sent ahead"),
+    "none": NewMode(AckMode.NO_ACKNOWLEDGE, "a crash loses the messages that the broker sent ahead"),
 }
 _NUMBERS: Final = {"0": "transacted", "1": "auto", "2": "client", "3": "dupsok", "4": "individual", "101": "individual"}
 
 
 def mode_of(text: str, *, transacted: bool = False) -> NewMode | None:
-    """Return the mode for the name or number of an acknowledge mode of Java; ``None`` for no such name.
+    """Return the mode for an acknowledge mode of Java. Return ``None`` if Java has no mode with this name or number.
 
     Args:
         text: ``AUTO``, ``CLIENT_ACKNOWLEDGE``, ``Session.DUPS_OK_ACKNOWLEDGE``, ``1`` …; empty is AUTO.
-        transacted: whether ``sessionTransacted`` is set. If it is set, ``text`` does not matter.
+        transacted: whether ``sessionTransacted`` is true. If so, ``text`` does not matter.
     """
     if transacted:
         return _TRANSACTED

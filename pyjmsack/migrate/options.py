@@ -1,4 +1,4 @@
-"""One option of a Java client, and the options of pyjmsack that replace it."""
+"""Translates one option of a Java client into options of pyjmsack."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OF_STOMP: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """The result for one option with its value."""
+    """The translation of one option with its value."""
 
     verdict: Verdict
     why: str = ""
@@ -49,8 +49,8 @@ def translate(client: str, name: str, value: str, protocol: str) -> Translated:
     Args:
         client: ``activemq``, ``artemis`` or ``qpid``.
         name: the name of the option in a URL.
-        value: its text, without placeholders.
-        protocol: ``amqp`` or ``stomp``, of the new URL.
+        value: the text of the option, without placeholders.
+        protocol: the protocol of the new URL, ``amqp`` or ``stomp``.
     """
     found = _of_table(client, name, value) or _of_ours(name, value)
     if found is None:
@@ -61,17 +61,17 @@ def translate(client: str, name: str, value: str, protocol: str) -> Translated:
 
 
 def belongs_to_failover(name: str) -> bool:
-    """Whether the option may stand only in a failover URL."""
+    """Return whether only a failover URL may have this option."""
     return name in OPTIONS and OPTIONS[name].targets[0].startswith("failover.")
 
 
 def belongs_to_member(name: str) -> bool:
-    """Whether the option belongs to one broker's stream."""
+    """Return whether the option is for the stream (protocol, TCP and TLS) to one broker."""
     return name in OPTIONS and OPTIONS[name].targets[0].startswith(("transport.", "amqp.", "stomp.", "wire_format."))
 
 
 def known_names(client: str) -> list[str]:
-    """Return the names of all options of a Java client, so that an error can suggest the nearest one."""
+    """Return the names of all options of a Java client, because an error suggests the nearest name."""
     return [*JAVA_OPTIONS[client], *OPTIONS, *IGNORED, *REFUSED]
 
 
@@ -82,7 +82,7 @@ def _of_table(client: str, name: str, value: str) -> Translated | None:
     try:
         made: Translation = row.translate(value)
     except ValueError:
-        return Translated(Verdict.BY_HAND, f"{row.hint()}; the value is no number".lstrip("; "))
+        return Translated(Verdict.BY_HAND, f"{row.hint()}; the value is not a number".lstrip("; "))
     if made.fate is not Fate.HONOURED:
         return Translated(_VERDICTS[made.fate], made.why)
     same = made.options == {name: value}
@@ -105,11 +105,15 @@ def _of_ours(name: str, value: str) -> Translated | None:
 def _never_heard(client: str, name: str) -> str:
     near = difflib.get_close_matches(name, known_names(client), n=1, cutoff=0.7)
     meant = f"did you mean {near[0]}? " if near else ""
-    return f"no version of the {_CLIENTS[client]} client has this option: {meant}take it out, or find what sets it"
+    return (
+        f"no version of the {_CLIENTS[client]} client has this option: {meant}remove the option, or look which code"
+        " sets"
+        " the option"
+    )
 
 
 def _for_protocol(found: Translated, protocol: str) -> Translated:
-    """Return the replacement for STOMP, where options of AMQP have another name or no meaning."""
+    """Return the replacement for the new protocol. For STOMP, an option of AMQP has another name or no meaning."""
     if protocol == "amqp" or not any(name.startswith("amqp.") for name in found.options):
         return found
     kept = {name: value for name, value in found.options.items() if not name.startswith("amqp.")}
@@ -120,14 +124,16 @@ def _for_protocol(found: Translated, protocol: str) -> Translated:
         if name in _OF_STOMP:
             kept[_OF_STOMP[name]] = value
     if not kept:
-        return Translated(Verdict.IGNORED, "it is about AMQP, and the new URL is STOMP's")
-    return Translated(Verdict.CHANGED, found.why or "the option of STOMP for the same", kept)
+        return Translated(Verdict.IGNORED, "the option is for AMQP, and the new URL is for STOMP")
+    return Translated(Verdict.CHANGED, found.why or "the option of STOMP with the same effect", kept)
 
 
 def _checked(found: Translated, protocol: str) -> Translated:
-    """Return the result unchanged if our parser takes the options, otherwise the parser's error."""
+    """Return the translation unchanged if the URL parser accepts the new options. Otherwise return a translation with
+    the error.
+    """
     failover = any(map(belongs_to_failover, found.options))
-    scheme = {"amqp": "amqps", "stomp": "stomp+ssl"}[protocol]  # options of TLS have no effect without it
+    scheme = {"amqp": "amqps", "stomp": "stomp+ssl"}[protocol]  # options of TLS have no effect without TLS
     for name, value in found.options.items():
         if name == "jms.password" or OPTIONS[name].kind.secret:
             continue

@@ -1,4 +1,4 @@
-"""Java's ``.properties`` files, with the line of each key."""
+"""Reads Java's ``.properties`` files, with the line number of each key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ _SEPARATOR: Final = re.compile(r"(?<!\\)(?:\\\\)*([ \t\f]*[=:][ \t\f]*|[ \t\f]+)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One key with its value. ``profile`` is the profile of Spring, or empty."""
+    """One key with its value. ``profile`` is the profile of Spring. ``profile`` is empty for an entry outside of
+    profiles.
+    """
 
     line: int
     key: str
@@ -30,7 +32,9 @@ def read_properties(text: str) -> list[Entry]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield each line joined with its continuation lines, and its number. Comments and empty lines are left out."""
+    """Yield the number and the text of each line. Continuation lines are joined to the line. Comments and empty lines
+    are left out.
+    """
     lines = enumerate(re.split(r"\r\n|\r|\n", text), start=1)
     for number, first in lines:
         line = first.lstrip(" \t\f")

@@ -1,4 +1,6 @@
-"""The comments of the generated code: the sends of each function, and what the user has to do, each at its place."""
+"""Writes the comments of the generated code, each at its place: the sends of a function, and the steps that are left to
+the user.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ def remark(text: str, indent: str = "") -> str:
 
 
 def open_text(row: Row) -> str:
-    """Return what is left to do, with its place: the text of a comment, and of a line on stderr."""
+    """Return the text about a step that is left to the user, with its place, for a comment or a line on stderr."""
     value = f" = {row.value}" if row.value else ""
     python = f" -> {row.python}" if row.python else ""
     why = f": {row.why}" if row.why else ""
@@ -31,7 +33,7 @@ def open_text(row: Row) -> str:
 
 
 class Remarks:
-    """Gives each row that is left to do to one place of the code.
+    """Assigns each row with a step for the user to one place of the generated code.
 
     Args:
         apps: the name of the app of each connection factory.
@@ -44,7 +46,7 @@ class Remarks:
         self._first = first
         self._left = [row for row in findings.rows if row.verdict.open]
         self._written: dict[int, tuple[str, str]] = {}
-        """The code of the functions that are written, by the identity of the method."""
+        """The comments and code of the functions that are written, by the identity of the method."""
         self._sends = {(send.place, send.source) for function in findings.functions for send in function.sends}
 
     def function(self, place: Place) -> Function | None:
@@ -52,7 +54,9 @@ class Remarks:
         return next((each for each in self._findings.functions if each.has(place)), None)
 
     def of_function(self, function: Function | None) -> tuple[str, str]:
-        """Return the comments of a function, and its code. A method with two annotations has the same code twice."""
+        """Return the comments of a function, and its code. For a method with two annotations, both functions have the
+        same code.
+        """
         if function is None:
             return "", _YOURS
         if id(function) not in self._written:
@@ -70,7 +74,7 @@ class Remarks:
         return comments, _YOURS
 
     def left_functions(self) -> list[Function]:
-        """Return the methods that send, or run on a calendar, and are not written yet."""
+        """Return the methods that are not written yet and that send or run on a calendar."""
         left = [each for each in self._findings.functions if id(each) not in self._written]
         return [each for each in left if each.sends or "Scheduled" in each.annotations]
 
@@ -92,11 +96,11 @@ class Remarks:
     def others(self) -> str:
         """Return the comments of all rows that no other place has."""
         found = self._take(self._left)
-        title = "# What is left to do, and has no place of its own below:\n" if found else ""
+        title = "# Steps that are left to you, and have no place of their own below:\n" if found else ""
         return title + "".join(remark(open_text(row)) for row in found)
 
     def of_key(self, key: str) -> str:
-        """Return the comments of the rows with a key, for the inside of a function."""
+        """Return the comments of all rows with this key, indented for the body of a function."""
         return "".join(remark(open_text(row), "    ") for row in self._take(r for r in self._left if r.key == key))
 
     def _take(self, rows: Iterable[Row]) -> list[Row]:
@@ -106,13 +110,15 @@ class Remarks:
         return taken
 
     def _send(self, send: Send) -> str:
-        """Return the comment of a send: the call in Java with its place, what is left to do, and the call in Python."""
+        """Return the comment of a send: the Java call with its place, the step that is left to the user, and the Python
+        call.
+        """
         text = remark(f"{send.place}: {send.source}", "    ")
         text += remark(f"by hand: {send.why}", "    ") if send.why else ""
         return text + (self._call(send, "    # ", "    # ") if send.call else "")
 
     def _call(self, send: Send, start: str, indent: str) -> str:
-        """Return the call in Python, in several lines if it is long."""
+        """Return the Python call, in several lines if the call is long."""
         app = self._apps.get(send.factory, self._first)
         python = "".join(each if each.isprintable() else "?" for each in send.python(app))
         if len(start) + len(python) <= _WIDTH or not send.arguments:

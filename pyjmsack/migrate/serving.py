@@ -1,4 +1,4 @@
-"""Completes the findings: options and variables that the generated code needs, and that no Java file has."""
+"""Completes the findings with options and variables that the generated code needs, and that no Java file has."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ QUEUE_KEY: Final = "(queue of the subscription)"
 _OF_PROFILES: Final = (".properties", ".yml", ".yaml")
 _NO_PREFETCH: Final = re.compile(r"prefetchPolicy\.\w+=0(?!\d)")
 _CLIENT_ID_OF_URL: Final = re.compile(r"[?&]jms\.clientID=([^&)]*)")
-_SHARING: Final = 'docs/howto/from-spring.md, "A subscription that Java and Python share", says how both have one queue'
+_SHARING: Final = 'docs/howto/from-spring.md, "A subscription that Java and Python share", shows how both use one queue'
 _PULLS: Final = "consumer.allowPullListener=true"
 
 
 def destination_of(listener: Listener, factory: Factory) -> str:
-    """Return the destination of a listener with its options. If the prefetch is 0, one option allows a listener (S9).
+    """Return the destination of a listener with its options. If the prefetch is 0, an option is added that allows a
+    listener (S9).
 
     Args:
         listener: the listener that was found.
-        factory: its connection factory, whose URL says the prefetch.
+        factory: the connection factory of the listener. Its URL has the prefetch.
     """
     name = listener.destination
     if not _NO_PREFETCH.search(factory.url) or _PULLS in name:
@@ -48,7 +49,9 @@ def destination_of(listener: Listener, factory: Factory) -> str:
 
 
 def needs_client_id(listener: Listener, factories: Iterable[Factory]) -> bool:
-    """Whether a listener has a durable subscription of its own, and the URL of its factory has no client id (S141)."""
+    """Return whether a listener has an unshared durable subscription, and the URL of its factory has no client id
+    (S141).
+    """
     if listener.client_id:
         return False
     used = _factory_of(listener, factories)
@@ -62,7 +65,8 @@ def _factory_of(listener: Listener, factories: Iterable[Factory]) -> Factory | N
 
 
 def other_queue(listener: Listener, factory: Factory | None) -> str:
-    """Return why the messages that wait for the Java service stay in another queue; empty if both use the same queue.
+    """Return the reason why messages that wait for the Java service stay in another queue. Return an empty text if Java
+    and Python use the same queue.
 
     The client of Artemis and a client of AMQP give the queue of a durable subscription different names in some cases.
     """
@@ -74,7 +78,7 @@ def other_queue(listener: Listener, factory: Factory | None) -> str:
     client_id = listener.client_id or (unquote(of_url[1]) if of_url else "")
     names = [name for name in (client_id, listener.subscription) if name]
     if not client_id and not listener.shared:
-        return ""  # the row about the client id comes first
+        return ""  # the row of say_client_ids() asks for the client id first
     java = ".".join(name.replace("\\", "\\\\").replace(".", "\\.") for name in names)
     ours = ".".join(names) if client_id else f"{listener.subscription}:global"
     if java == ours:
@@ -86,7 +90,7 @@ def other_queue(listener: Listener, factory: Factory | None) -> str:
 
 
 def say_queues(findings: Findings) -> None:
-    """Add a row for each durable subscription whose queue has another name than that of the Java service."""
+    """Add a row for each durable subscription whose queue has another name in Python than in the Java service."""
     for listener in findings.listeners:
         if why := other_queue(listener, _factory_of(listener, findings.factories)):
             text = shown("name", listener.subscription)
@@ -94,18 +98,19 @@ def say_queues(findings: Findings) -> None:
 
 
 def say_client_ids(findings: Findings) -> None:
-    """Add a row for each listener that needs a client id, if no file names one."""
+    """Add a row for each listener that needs a client id, if no file has a client id."""
     for listener in findings.listeners:
         if needs_client_id(listener, findings.factories):
             why = (
-                f"a durable subscription belongs to a client id: set {CLIENT_ID} to that of the Java service, because"
-                " with another one the messages stay in the old subscription"
+                f"a durable subscription belongs to a client id: set {CLIENT_ID} to the client id of the Java service,"
+                " because with another id the messages stay in the old subscription"
             )
             findings.add(listener.place, "(client id)", "", Verdict.BY_HAND, f"env:{CLIENT_ID}", why)
 
 
 def own_variables(findings: Findings) -> None:
-    """Give each connection factory that is a bean variables of its own, except the first one with a password.
+    """Give each connection factory that is a bean its own environment variables, except the first factory with a
+    password.
 
     Two such factories are two brokers of one service. The factories of profiles are one broker in several environments.
     """
@@ -124,8 +129,8 @@ def own_variables(findings: Findings) -> None:
 
 
 def say_users(findings: Findings) -> None:
-    """Add a row for each factory with a password whose user no file names."""
+    """Add a row for each factory that has a password, if no file has the user name."""
     for factory in findings.factories:
         if factory.asks_for_user:
-            why = "there is a password, and no file says the name of its user; set this variable"
+            why = "the files have a password, but no user name; set this variable to the user name"
             findings.add(factory.place, "(user)", "", Verdict.CHANGED, f"env:{factory.user_variable}", why)

@@ -45,7 +45,7 @@ _FOLLOWED: Final = 20
 
 @dataclass(slots=True)
 class _Property:
-    """One property of a bean: its text, or the bean that it refers to or contains."""
+    """One property of a bean. Its value is a text, a reference to another bean, or a bean inside."""
 
     name: str
     line: int
@@ -70,7 +70,7 @@ class _Bean:
 
 
 def is_spring(root: Element) -> bool:
-    """Whether the XML has beans for messaging."""
+    """Return whether the XML has beans for messaging."""
     return any(_kind(element) or element.namespace == JMS for element in root.all())
 
 
@@ -78,7 +78,7 @@ def read_spring(findings: Findings, settings: Settings, file: str, root: Element
     """Add the rows, factories and listeners of a file.
 
     Args:
-        known: values for ``${NAME}`` from properties beside the file.
+        known: values for ``${NAME}`` from the given files of properties.
     """
     _Reader(findings, settings, file, {**known, **settings.variables}, root).read()
 
@@ -137,7 +137,7 @@ class _Reader:
         self.beans = [bean for element in root.all() if (bean := self._bean(element)) is not None]
         self.by_name = {name: bean for bean in self.beans for name in bean.name.replace(",", " ").split()}
         self.factories: dict[int, Factory] = {}
-        """The factories by the identity of the bean's element."""
+        """For each bean, by the identity of its element, its connection factory."""
 
     def read(self) -> None:
         for bean in self.beans:
@@ -213,7 +213,9 @@ class _Reader:
         )
 
     def _settings(self, client: str, bean: _Bean, one: _Property) -> Iterator[Setting]:
-        """Yield the settings of a property. A policy is a bean of its own, and each of its properties is a setting."""
+        """Yield the settings of a property. If the property is a policy, which is a bean, each property of the policy
+        is a setting.
+        """
         key = f"{bean.name or 'bean'}.{one.name}"
         start = "" if client == "artemis" else "jms."
         policy = one.inner or (self.by_name[one.reference].element if one.reference in self.by_name else None)
@@ -231,7 +233,7 @@ class _Reader:
             yield Setting(self._place(one.line), key, f"{start}{one.name}", one.value)
 
     def _factory_of(self, name: str) -> str:
-        """Return the name of the factory that a reference leads to, directly or by way of pools."""
+        """Return the name of the connection factory that a reference leads to, directly or through pools."""
         for _ in range(_FOLLOWED):
             bean = self.by_name.get(name)
             if bean is None or bean.kind == "factory":
@@ -265,7 +267,7 @@ class _Reader:
         if said is None:
             near = difflib.get_close_matches(one.name, table, n=1, cutoff=0.75)
             meant = f"did you mean {near[0]}? " if near else ""
-            why = f"Spring's own class has no such property that we know: {meant}look at what sets it"
+            why = f"this property of Spring's class is not known: {meant}look at the code that sets the property"
             said = (Verdict.BY_HAND, "", why)
         verdict, python, why = said
         if is_secret(one.name):
@@ -386,13 +388,23 @@ class _Reader:
             if one.name in WRAPPERS or is_secret(one.name):
                 continue
             value = one.value or one.reference
-            self._add(one.line, f"{bean.name or name}.{one.name}", value, (verdict, "", "part of the bean above"))
+            self._add(
+                one.line,
+                f"{bean.name or name}.{one.name}",
+                value,
+                (verdict, "", "this property is a part of the bean above"),
+            )
 
 
-_ELSEWHERE: Final = "the bean is in another file, or made by code: write its name into create_queue or create_topic"
+_ELSEWHERE: Final = (
+    "another file or code makes the bean: write the name of the destination into create_queue or create_topic"
+)
 _OTHERS: Final = {
-    "other": (Verdict.BY_HAND, "it is code: transactions are commit(), conversions are your own functions"),
-    "jndi": (Verdict.BY_HAND, "there is no JNDI here; give the URL of the broker, which jndi.properties has"),
+    "other": (
+        Verdict.BY_HAND,
+        "write code instead: commit() ends a transaction, and your own functions convert bodies",
+    ),
+    "jndi": (Verdict.BY_HAND, "pyjmsack has no JNDI; give the URL of the broker from jndi.properties"),
     "component": (Verdict.BY_HAND, "Camel's routes are code: each endpoint becomes a listener or a send"),
     "embedded": (Verdict.BY_HAND, NO_BROKER_INSIDE),
 }

@@ -1,4 +1,4 @@
-"""Values in configuration files: placeholders, durations, secrets."""
+"""Reads values in configuration files: placeholders, durations and secrets."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Missing(Exception):  # noqa: N818 - the name says what is missing
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of a key with this name is a password or another secret."""
+    """Return whether the value of a key with this name is a password or another secret."""
     return bool(_SECRET.search(key)) and not _NO_SECRET.search(key)
 
 
 def shown(key: str, value: str, limit: int = 120) -> str:
-    """Return a value for printing: shortened, in one line, without secrets, and without secrets in a URL inside it."""
+    """Return a value for printing: in one line, shortened, and without secrets, also without secrets in a URL."""
     if is_secret(key) and value:
         return HIDDEN
     line = " ".join(value.split())
@@ -62,19 +62,19 @@ def resolve(text: str, known: Mapping[str, str]) -> str:
         name, colon, default = found[1].partition(":")
         if found[0].startswith("#"):
             raise Missing(
-                f"{shown('name', found[0])} is an expression of Spring, which has no value here;"
-                " write its value in its place"
+                f"{shown('name', found[0])} is an expression of Spring, which cannot be evaluated; replace the"
+                " expression by its value"
             )
         value = known.get(name.strip())
         if value is None:
             if not colon:
                 name = shown("name", name)
-                raise Missing(f"{name} has no value here: give -D {name}=VALUE")
+                raise Missing(f"the given files have no value for {name}: give -D {name}=VALUE")
             value = default.removeprefix("-")
         text = text[: found.start()] + value + text[found.end() :]
         if len(text) > _LONGEST:
             break
-    raise Missing("a placeholder must not contain itself; write its value in its place")
+    raise Missing("a placeholder must not contain itself; replace the placeholder by its value")
 
 
 def milliseconds(text: str) -> int:
@@ -97,7 +97,7 @@ def milliseconds(text: str) -> int:
 
 
 def seconds(text: str) -> str:
-    """Return a duration in seconds as a number in Python.
+    """Return a duration of Spring Boot in seconds, as the text of a Python number.
 
     Raises:
         ValueError: ``text`` is not a duration.

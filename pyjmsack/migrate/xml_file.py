@@ -1,4 +1,6 @@
-"""XML as a tree with lines and resolved namespaces. Nothing outside the file is loaded, no entity is expanded."""
+"""Reads XML as a tree with line numbers and namespaces. Nothing outside the file is loaded, and no entity is
+expanded.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _MOST: Final = 200_000
 
 @dataclass(slots=True)
 class Element:
-    """One element; a name in a namespace is ``namespace|name``."""
+    """One element. A name in a namespace has the form ``namespace|name``."""
 
     namespace: str
     name: str
@@ -27,7 +29,7 @@ class Element:
     text: str = ""
 
     def all(self) -> Iterator[Element]:
-        """Yield this element and everything below it, in the order of the file."""
+        """Yield this element and all elements inside, in the order of the file."""
         stack: list[Element] = [self]
         while stack:
             element = stack.pop()
@@ -52,7 +54,9 @@ class _Builder:
         self.parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         self._open: list[Element] = []
         self._texts: list[list[str]] = []
-        """The pieces of text of each open element. They are joined once, because there may be millions."""
+        """The pieces of text of each open element. The pieces are joined only at the end, because a file may have
+        millions.
+        """
         self._count = 0
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
@@ -84,7 +88,7 @@ def read_xml(data: bytes) -> Element:
     """Return the root element.
 
     Raises:
-        Unreadable: the text is not XML, declares entities, or is beyond the limits.
+        Unreadable: the text is not XML, declares entities, or has too many elements or levels.
     """
     builder = _Builder()
     try:
@@ -94,5 +98,5 @@ def read_xml(data: bytes) -> Element:
     except (LookupError, ValueError):  # the class of the error depends on the encoding that the file names
         raise Unreadable("expected XML in an encoding that this parser knows, such as UTF-8") from None
     if builder.root is None:
-        raise Unreadable("XML without an element")
+        raise Unreadable("expected XML with at least one element")
     return builder.root

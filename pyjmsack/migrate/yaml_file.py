@@ -1,4 +1,4 @@
-"""Spring's YAML files as dotted keys, with the line of each; needs the extra ``migrate``."""
+"""Reads Spring's YAML files as dotted keys, with the line of each key. This needs the extra ``migrate``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def read_yaml(text: str) -> list[Entry]:
         if len(documents) > _MOST_DOCUMENTS:
             raise Unreadable(f"expected YAML of at most {_MOST_DOCUMENTS} documents")
         return _bounded(documents)
-    except (yaml.YAMLError, OverflowError, RecursionError, ValueError) as error:  # "\U00110000" is a ValueError
+    # PyYAML raises a ValueError for the escape "\U00110000"
+    except (yaml.YAMLError, OverflowError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
         raise Unreadable(f"expected YAML; it is not well-formed{where}") from None

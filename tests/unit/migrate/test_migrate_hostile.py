@@ -132,13 +132,13 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("${host}", "host has no value here: give -D host=VALUE"),
+        ("${host}", "the given files have no value for host: give -D host=VALUE"),
         (
             "#{env.host}",
-            "#{env.host} is an expression of Spring, which has no value here; write its value in its place",
+            "#{env.host} is an expression of Spring, which cannot be evaluated; replace the expression by its value",
         ),
-        ("${loop}", "a placeholder must not contain itself; write its value in its place"),
-        ("${" + "x" * MANY + "}", "has no value here"),
+        ("${loop}", "a placeholder must not contain itself; replace the placeholder by its value"),
+        ("${" + "x" * MANY + "}", "the given files have no value for"),
     ],
 )
 def test_a_placeholder_without_a_value_says_what_to_do(text: str, said: str) -> None:

@@ -147,7 +147,7 @@ def test_values_that_are_no_literals_stay_by_hand_with_their_reason(tmp_path: Pa
     found = service(tmp_path)
     concurrency, client_id = row(found, "plain.concurrency"), row(found, "plain.clientId")
     assert (concurrency.verdict, client_id.verdict) == (Verdict.BY_HAND, Verdict.BY_HAND)
-    assert "no literal" in concurrency.why
+    assert "neither a literal nor a constant" in concurrency.why
     assert "under a condition" in client_id.why
     assert row(found, "plain.errorHandler").python == "app.listener(..., on_error=f)"
     named = [one for one in found.rows if one.key == "@JmsListener.containerFactory"]

@@ -40,7 +40,7 @@ def test_a_default_of_a_header_has_the_type_of_its_parameter(tmp_path: Path, mon
     assert "class default" not in as_app(found), "a word of the annotation is no class"
     rows = {one.python.partition(":")[0]: one for one in found.rows if one.key == "@Header"}
     assert [name for name, one in rows.items() if one.verdict is Verdict.BY_HAND] == ["count", "level", "late"]
-    assert "many is no literal of int" in rows["count"].why
+    assert "many is not a literal of the type int" in rows["count"].why
     assert all("default=" not in rows[name].python for name in ("count", "level", "late"))
 
 
