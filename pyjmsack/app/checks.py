@@ -29,7 +29,7 @@ class Checks:
             TypeError: the function cannot be called without arguments, or is a coroutine function.
         """
         if name in self._functions:
-            raise ValueError(f"there is a check {name!r} already; give this one another name")
+            raise ValueError(f"there is a check {name!r} already; give the new check another name")
         if is_coroutine_function(function):
             raise TypeError(
                 f"check {name!r}: expected a plain function, not a coroutine function, because health() is a plain call"

@@ -181,7 +181,7 @@ class Service:
             raise IllegalStateException("the app is running; register its listeners before it starts")
         known = name or destination_of(destination, settings.topic).name
         if known in self._listeners:
-            raise ValueError(f"there is a listener {known!r} already; give this one another name=")
+            raise ValueError(f"there is a listener {known!r} already; give the new listener another name=")
         listener = Listener(known, function, destination, settings, self._converter, self._face, self)
         client_id = self._client_id_of(listener)
         if listener.needs_client_id and client_id is None:
@@ -235,7 +235,7 @@ class Service:
             if self._running:
                 raise IllegalStateException("the app is running; register its schedules before it starts")
             if known in self._schedules:
-                raise ValueError(f"there is a schedule {known!r} already; give this one another name=")
+                raise ValueError(f"there is a schedule {known!r} already; give the new schedule another name=")
             self._schedules[known] = Schedule(known, function, seconds, delay, self._face, self)
             return function
 

@@ -366,7 +366,7 @@ def _dataclass(kind: Any, value: Any, where: _Place, depth: int, reading: _Readi
         if key in value:
             given[name] = _build(inner, value[key], _Place(f", {key!r} of {kind.__name__}", where), depth + 1, reading)
         elif needed:
-            raise MessageFormatException(f"{where}: {kind.__name__} needs {key!r}, which is not there")
+            raise MessageFormatException(f"{where}: {kind.__name__} needs {key!r}, which is missing")
     try:
         return kind(**given)
     except (TypeError, ValueError) as error:

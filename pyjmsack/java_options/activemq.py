@@ -52,14 +52,18 @@ def _monitor(text: str) -> Translation:
 def _send_timeout(text: str) -> Translation:
     value = text if int(text) > 0 else "-1"
     return Translation(
-        Fate.HONOURED, "no limit is 0 in Java, and -1 here" if value == "-1" else "", {"jms.sendTimeout": value}
+        Fate.HONOURED,
+        "Java writes 0 for no limit, and pyjmsack writes -1" if value == "-1" else "",
+        {"jms.sendTimeout": value},
     )
 
 
 def _request_timeout(text: str) -> Translation:
     value = text if int(text) > 0 else "-1"
     return Translation(
-        Fate.HONOURED, "no limit is 0 in Java, and -1 here" if value == "-1" else "", {"jms.requestTimeout": value}
+        Fate.HONOURED,
+        "Java writes 0 for no limit, and pyjmsack writes -1" if value == "-1" else "",
+        {"jms.requestTimeout": value},
     )
 
 

@@ -97,7 +97,7 @@ def _block_on_non_durable(text: str) -> Translation:
 
 def _pre_acknowledge(text: str) -> Translation:
     if as_boolean(text):
-        why = "messages are settled when they are sent: a crash loses what was not processed"
+        why = "messages are settled when they are sent: a crash loses messages that were not processed"
         return Translation(Fate.HONOURED, why, {"jms.presettlePolicy.presettleConsumers": "true"})
     return Translation(Fate.IGNORED, "false is also the default of pyjmsack")
 
@@ -248,7 +248,7 @@ _ROWS: Final = (
     *renamed({"trustAll": "transport.trustAll"}, "for tests only"),
     *by_hand("crlPath crcOptions ocspResponderURL trustManagerFactoryPlugin", _REVOKED),
     *by_hand("useDefaultSslContext sslContext", SSL_CONTEXT),
-    *by_hand("sniHost", "the host of the URL is the name that TLS asks for; write that name there"),
+    *by_hand("sniHost", "TLS asks for the host of the URL; write the server name as the host of the URL"),
     *ignored("sslHandshakeTimeout handshake-timeout", "transport.connectTimeout bounds TCP and TLS together"),
     # options of TCP
     *renamed({"tcpNoDelay": "transport.tcpNoDelay", "localAddress": "transport.localAddress"}),

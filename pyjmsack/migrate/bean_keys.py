@@ -102,7 +102,7 @@ POOL: Final[Mapping[str, Said]] = dict(
         *_all("transactionManager xaConnectionFactory", Verdict.REFUSED, "", "this library has no XA transactions"),
         *_all("faultTolerantConnections", Verdict.IGNORED, "", "a failover:(...) URL reconnects by itself"),
         *_all("reconnectOnException", Verdict.CHANGED, "failover:(...)", "a failover:(...) URL reconnects by itself"),
-        *_all("exceptionListener", Verdict.BY_HAND, "connection.exception_listener = ...", "it is code"),
+        *_all("exceptionListener", Verdict.BY_HAND, "connection.exception_listener = ...", "write this in your code"),
         *_all("clientId clientID", Verdict.CHANGED, "client_id={!r}", "an argument of ConnectionFactory"),
         *_all("username user", Verdict.CHANGED, "username={!r}", "an argument of ConnectionFactory"),
         *_all("password", Verdict.CHANGED, "env:PYJMSACK_PASSWORD", "a secret stays out of files; set this variable"),
@@ -167,7 +167,7 @@ CONTAINER: Final[Mapping[str, Said]] = dict(
         ),
         *_all("destinationResolver destination-resolver qosSettings replyQosSettings", Verdict.BY_HAND, "", _CONVERT),
         *_all("errorHandler error-handler", Verdict.BY_HAND, "", "write code: catch these errors in your handler"),
-        *_all("exceptionListener", Verdict.BY_HAND, "connection.exception_listener = ...", "it is code"),
+        *_all("exceptionListener", Verdict.BY_HAND, "connection.exception_listener = ...", "write this in your code"),
         *_all(
             "response-destination replyPubSubDomain",
             Verdict.BY_HAND,

@@ -301,7 +301,7 @@ def _template(row: BootKey, value: str) -> tuple[Verdict, str, str]:
         why = (
             "arguments of app.sender.send always count"
             if value.lower() in _TRUE
-            else "see the rows of what it is about"
+            else "see the rows of the settings that qos-enabled switches off"
         )
         return Verdict.IGNORED, "", why
     if row.unit == "s":

@@ -29,8 +29,8 @@ _WORTH_SAYING: Final[Mapping[str, str]] = {
     "redelivery-delay": "the broker waits over AMQP; over STOMP set jms.redeliveryPolicy.redeliveryDelay in the client",
     "redelivery-delay-multiplier": "as redelivery-delay",
     "max-redelivery-delay": "as redelivery-delay",
-    "auto-create-queues": "false: a consumer or send to a queue that is not there is refused",
-    "auto-create-addresses": "false: a send to an address that is not there is refused",
+    "auto-create-queues": "with false, the broker refuses a consumer or a send if the queue does not exist",
+    "auto-create-addresses": "with false, the broker refuses a send if the address does not exist",
     "default-consumer-window-size": "the setting is for core clients only; over AMQP set jms.prefetchPolicy.all",
     "schedulerSupport": "Classic needs this setting for delivery delays: write broker.scheduler=true into the URL",
     "redeliveryPlugin": "the broker waits before a redelivery: leave jms.redeliveryPolicy.* at its defaults",
@@ -40,7 +40,9 @@ _WORTH_SAYING: Final[Mapping[str, str]] = {
     "jaasAuthenticationPlugin": "clients need a login: username= and password= of ConnectionFactory",
     "authorizationPlugin": "the user needs the rights to read, write and create the destinations of the service",
     "security-settings": "the user needs the rights to consume, send and create for the destinations of the service",
-    "amqp-use-core-subscription-naming": "true: AMQP and core clients share durable subscriptions; keep it",
+    "amqp-use-core-subscription-naming": (
+        "with true, AMQP and core clients share durable subscriptions; keep this setting"
+    ),
     "wildcard-addresses": (
         "chooses the wildcard characters in destinations of consumers; the setting stays at the broker"
     ),

@@ -70,7 +70,7 @@ BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
         ),
         "subscriptionDurable": (
             (_CHANGED, 'app.listener(..., topic=True, subscription="name")', "durable by default"),
-            (_CHANGED, "app.listener(..., durable=False)", "the broker keeps nothing while no consumer is there"),
+            (_CHANGED, "app.listener(..., durable=False)", "the broker keeps no messages while there is no consumer"),
         ),
         "subscriptionShared": (
             (_CHANGED, "app.listener(..., shared=True)", "several consumers divide the messages"),
@@ -92,7 +92,7 @@ BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
         ),
         "explicitQosEnabled": (
             (Verdict.IGNORED, "", "arguments of app.sender.send always count"),
-            (Verdict.IGNORED, "", "without it Java ignores priority, time to live and mode: leave them out of send"),
+            (Verdict.IGNORED, "", "with false Java ignores priority, time to live and mode: leave these arguments out"),
         ),
         "deliveryPersistent": (
             (Verdict.SAME, "app.sender.send(...)", "messages are persistent"),
@@ -118,17 +118,21 @@ CODE: Final[Mapping[str, Mapping[str, Said]]] = {
         "recoveryInterval": (Verdict.IGNORED, "", _CONNECTS),
         "backOff": (Verdict.IGNORED, "", _CONNECTS),
         "messageConverter": (_HAND, "App(url, converter=...)", "see the row of the converter"),
-        "destinationResolver": (_HAND, "app.listener(name)", "code: write the name that it returns"),
+        "destinationResolver": (_HAND, "app.listener(name)", "this is code: write the name that the resolver returns"),
         "transactionManager": (
             _HAND,
             'app.listener(..., mode="transacted")',
-            "a transaction covers what the broker does; docs/howto/exactly-once.md has the part of a database",
+            "a transaction covers only messages; docs/howto/exactly-once.md shows how to add a database",
         ),
         "validator": (_HAND, "", "code: a pydantic model, or __post_init__ of a dataclass, checks a body"),
     },
     "template": {
         "messageConverter": (_HAND, "App(url, converter=...)", "see the row of the converter"),
-        "destinationResolver": (_HAND, "app.sender.send(name, ...)", "code: write the name that it returns"),
+        "destinationResolver": (
+            _HAND,
+            "app.sender.send(name, ...)",
+            "this is code: write the name that the resolver returns",
+        ),
         "defaultDestination": (_HAND, "app.sender.send(name, ...)", "each send names its destination"),
     },
     "converter": {
@@ -136,11 +140,12 @@ CODE: Final[Mapping[str, Mapping[str, Said]]] = {
         "objectMapper": (
             _HAND,
             "JsonConverter(...)",
-            "code: look how it writes dates and names; docs/howto/from-spring.md has a table of JSON",
+            "this is code: look how the converter writes dates and names; docs/howto/from-spring.md has a table of"
+            " JSON",
         ),
         "encoding": (Verdict.IGNORED, "", "JSON is UTF-8"),
         "encodingPropertyName": (Verdict.IGNORED, "", "JSON is UTF-8"),
-        "beanClassLoader": (Verdict.IGNORED, "", "there are no Java classes here"),
+        "beanClassLoader": (Verdict.IGNORED, "", "Python has no Java classes"),
     },
 }
 """The verdict for each setter whose value is code or does not matter, by the kind of the bean."""
@@ -148,5 +153,5 @@ CODE: Final[Mapping[str, Mapping[str, Said]]] = {
 ANSWER: Final[Said] = (
     _HAND,
     "return Answer(body, delivery_mode=..., priority=..., time_to_live=...)",
-    "the listener says it with each answer",
+    "write these settings into each Answer",
 )

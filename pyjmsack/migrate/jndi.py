@@ -31,12 +31,12 @@ _NAMES: Final = "connectionfactorynames"
 _LOGIN: Final = {"java.naming.security.principal": "jms.username", "java.naming.security.credentials": "jms.password"}
 _OTHER: Final = {
     _INITIAL: (Verdict.IGNORED, "pyjmsack has no JNDI: make a ConnectionFactory from its URL"),
-    "java.naming.factory.url.pkgs": (Verdict.IGNORED, "there is no JNDI here"),
-    "java.naming.factory.object": (Verdict.IGNORED, "there is no JNDI here"),
-    "java.naming.factory.state": (Verdict.IGNORED, "there is no JNDI here"),
-    "java.naming.security.authentication": (Verdict.IGNORED, "there is no JNDI here"),
-    "java.naming.security.protocol": (Verdict.IGNORED, "there is no JNDI here"),
-    "java.naming.dns.url": (Verdict.IGNORED, "there is no JNDI here"),
+    "java.naming.factory.url.pkgs": (Verdict.IGNORED, "pyjmsack has no JNDI"),
+    "java.naming.factory.object": (Verdict.IGNORED, "pyjmsack has no JNDI"),
+    "java.naming.factory.state": (Verdict.IGNORED, "pyjmsack has no JNDI"),
+    "java.naming.security.authentication": (Verdict.IGNORED, "pyjmsack has no JNDI"),
+    "java.naming.security.protocol": (Verdict.IGNORED, "pyjmsack has no JNDI"),
+    "java.naming.dns.url": (Verdict.IGNORED, "pyjmsack has no JNDI"),
     _NAMES: (Verdict.IGNORED, "names for JNDI look-ups; in Python a factory is a variable"),
     "connectionfactoryname": (Verdict.IGNORED, "a name for JNDI look-ups; in Python a factory is a variable"),
     "xaconnectionfactorynames": (Verdict.REFUSED, "this library has no XA transactions; use a local transaction"),

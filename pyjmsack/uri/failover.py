@@ -128,7 +128,7 @@ class FailoverOptions:
         "failover.amqpOpenServerListAction",
         choice({"REPLACE": "REPLACE", "ADD": "ADD", "IGNORE": "IGNORE"}),
         "REPLACE",
-        "what to do with the list of brokers that a broker sends in its Open",
+        "use of the list of brokers that a broker sends in its Open frame",
     )
     first_send_survives: bool = option(
         "failover.firstSendSurvives",
@@ -183,7 +183,7 @@ class FailoverOptions:
         "failover.transactionReplay",
         BOOLEAN,
         "false",
-        "do an open transaction again at the next broker, instead of failing it",
+        "repeat an open transaction at the next broker, instead of failing the transaction",
         "S107",
     )
     update_uris_url: str | None = option(

@@ -73,8 +73,8 @@ class AmqpOptions:
         "amqp.deadLetterQueue",
         NAME,
         None,
-        "name of the dead-letter queue; on ActiveMQ Classic reject() copies a non-persistent message to this queue, and"
-        " a message that is received from it and rejected stays in it; the default is DLQ on Artemis, and ActiveMQ.DLQ"
+        "name of the dead-letter queue; on ActiveMQ Classic reject() copies a non-persistent message to this queue,"
+        " but leaves a message that comes from this queue where it is; the default is DLQ on Artemis, and ActiveMQ.DLQ"
         " on ActiveMQ Classic",
         "S118",
     )
@@ -177,8 +177,8 @@ class StompOptions:
         "stomp.deadLetterQueue",
         NAME,
         None,
-        "name of the dead-letter queue; reject() copies a message to this queue, and a message that is received from it"
-        " and rejected stays in it; the default is DLQ on Artemis, and ActiveMQ.DLQ on ActiveMQ Classic",
+        "name of the dead-letter queue; reject() copies a message to this queue, but leaves a message that comes from"
+        " this queue where it is; the default is DLQ on Artemis, and ActiveMQ.DLQ on ActiveMQ Classic",
         "S118",
     )
     trace_frames: bool = option("stomp.traceFrames", BOOLEAN, "false", "log every frame, without passwords", "pyjmsack")

@@ -82,5 +82,5 @@ def test_a_check_that_cannot_be_called_is_refused(function: Any, text: str) -> N
 def test_names_of_checks_are_unique() -> None:
     app = App(NOWHERE)
     app.check("x")(lambda: True)
-    with pytest.raises(ValueError, match="give this one another name"):
+    with pytest.raises(ValueError, match="give the new check another name"):
         app.check("x")(lambda: True)

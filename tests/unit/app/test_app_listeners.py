@@ -144,7 +144,7 @@ def test_a_destination_may_have_the_scheme_that_java_writes() -> None:
 def test_two_listeners_of_one_queue_need_two_names() -> None:
     app = App(URL)
     app.listener("q", selector="a = 1")(nothing)
-    with pytest.raises(ValueError, match="give this one another name="):
+    with pytest.raises(ValueError, match="give the new listener another name="):
         app.listener("q", selector="a = 2")(nothing)
     app.listener("q", selector="a = 2", name="second")(nothing)
     assert [*app.listeners] == ["q", "second"]

@@ -89,7 +89,7 @@ def test_a_mapping_in_which_a_dataclass_is_keeps_its_own_keys() -> None:
 
 
 def test_only_the_name_in_camel_case_is_read() -> None:
-    with pytest.raises(MessageFormatException, match="OrderLine needs 'unitPrice', which is not there"):
+    with pytest.raises(MessageFormatException, match="OrderLine needs 'unitPrice', which is missing"):
         CAMEL.from_message(TextMessage('{"unit_price": 1}'), OrderLine)
     with pytest.raises(MessageFormatException, match="'unitPrice' of OrderLine: expected Decimal"):
         CAMEL.from_message(TextMessage('{"unitPrice": []}'), OrderLine)

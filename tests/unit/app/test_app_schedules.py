@@ -263,7 +263,7 @@ def test_a_coroutine_function_needs_the_app_of_asyncio() -> None:
 def test_names_are_unique_and_a_running_app_takes_no_schedule() -> None:
     app = App(NOWHERE)
     app.every(60)(test_names_are_unique_and_a_running_app_takes_no_schedule)
-    with pytest.raises(ValueError, match="give this one another name="):
+    with pytest.raises(ValueError, match="give the new schedule another name="):
         app.every(60)(test_names_are_unique_and_a_running_app_takes_no_schedule)
     other = App(NOWHERE)
     with other, pytest.raises(IllegalStateException, match="register its schedules before it starts"):
