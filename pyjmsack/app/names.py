@@ -96,7 +96,7 @@ def as_camel(value: Any, dumped: Any, depth: int = 0) -> Any:
     Args:
         value: a value that pydantic wrote as JSON.
         dumped: the JSON that pydantic wrote for the value.
-        depth: the number of values around the value.
+        depth: how many levels deep the value is nested in the body.
 
     Raises:
         MessageFormatException: two names are the same in camelCase, or more than 64 levels of values are nested.
@@ -143,7 +143,7 @@ def as_fields(kind: Any, value: Any, choose: Choose, depth: int = 0) -> Any:
         kind: the type that pydantic will make of the value.
         value: a value of JSON.
         choose: turns a value into one of the types of a union. The names of the fields depend on the chosen type.
-        depth: the number of values around ``value``.
+        depth: how many levels deep ``value`` is nested in the body.
 
     Raises:
         MessageFormatException: two names are the same in camelCase, more than 64 levels of values are nested, or

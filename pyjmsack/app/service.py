@@ -106,7 +106,7 @@ class Service:
         return {} if "sendtimeout" in given else {"jms.sendTimeout": max(1, round(self._send_timeout * 1000))}
 
     def _prepare(self) -> None:
-        """Make the further objects that the class of this face needs."""
+        """Make the objects that only one of the faces needs. The class ``App`` of a face may override this method."""
 
     def __repr__(self) -> str:
         state = "running" if self._running else "stopped"

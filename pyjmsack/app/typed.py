@@ -65,7 +65,7 @@ def plain(value: Any, camel_case: bool = False, depth: int = 0) -> Any:
     Args:
         value: the value.
         camel_case: whether the names of fields are written in camelCase.
-        depth: the number of values around the value.
+        depth: how many levels deep the value is nested in the body.
 
     Raises:
         MessageFormatException: JSON has no form of this value, the value has more than 64 levels of nested values, or
@@ -202,8 +202,8 @@ def build(kind: Any, value: Any, where: str = "the body", *, camel_case: bool = 
 
 
 def _build(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) -> Any:
-    """Return a value of JSON as ``kind``. ``depth`` is the number of values around ``value``. ``reading`` is the state
-    for the whole body.
+    """Return a value of JSON as ``kind``. ``depth`` tells how many levels deep ``value`` is nested in the body.
+    ``reading`` is the state for the whole body.
     """
     if depth > DEEPEST:
         raise MessageFormatException(f"{where}: expected at most {DEEPEST} levels of nested values")

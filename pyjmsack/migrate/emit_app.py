@@ -134,7 +134,7 @@ def _field(name: str, annotation: str, camel_case: bool) -> str:
     if keyword.iskeyword(name) and camel_case:
         return f"    {name}_: {annotation}\n"
     if keyword.iskeyword(name):
-        return f"    # {name} is a word of Python: a pydantic model with an alias can have it\n"
+        return f"    # {name} is a keyword of Python: write a pydantic model with an alias\n"
     return f"    {name}: {annotation}\n"
 
 

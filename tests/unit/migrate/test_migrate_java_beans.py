@@ -158,7 +158,7 @@ def test_values_that_are_no_literals_stay_by_hand_with_their_reason(tmp_path: Pa
         ("elsewhere", Verdict.BY_HAND),
     ]
     assert "concurrency, clientId" in named[2].why
-    assert "not among these sources" in named[3].why
+    assert "the sources do not have the bean" in named[3].why
 
 
 ROWS = [

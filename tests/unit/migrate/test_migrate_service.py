@@ -179,7 +179,7 @@ def test_a_schedule_runs_a_function_every_so_many_seconds(tmp_path: Path, monkey
         (Verdict.BY_HAND, "app.every(seconds)"),
         (Verdict.BY_HAND, "app.every(seconds)"),
     ]
-    assert "no constant of these sources" in rates[2].why
+    assert "neither a literal nor a constant of these sources" in rates[2].why
     assert "0.01 seconds to 31 days" in rates[3].why
     assert row(found, "@Scheduled.fixedDelayString").python == "app.every(1.5)"
 
