@@ -50,7 +50,7 @@ def test_a_default_that_stands_for_a_variable_is_said(tmp_path: Path) -> None:
     extra = "spring.artemis.user=${ARTEMIS_USER:guest}\nspring.artemis.password=${ARTEMIS_PASSWORD:s3cret}\n"
     found = service(tmp_path, "tcp://a:61616", "", extra)
     (row,) = [row for row in found.rows if row.key == "spring.artemis.user (default)"]
-    assert row.why.endswith("-D ARTEMIS_USER=VALUE writes another")
+    assert row.why.endswith("-D ARTEMIS_USER=VALUE writes another value")
     assert "s3cret" not in repr(found.rows)
     given = migrate([str(tmp_path)], Settings(variables={"ARTEMIS_USER": "shop"}), [])
     assert given.factories[0].username == "shop"
