@@ -76,6 +76,10 @@ class AioRuntime:
     submit_lazily = submit
     """Queue a command, as :meth:`submit` does, because there is no thread to wake."""
 
+    def run_queued(self) -> None:
+        """Run the queued commands at once."""
+        run_commands(self._outbox)
+
     def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Queue a command from another thread, such as the thread of the guard's file."""
         self.loop.call_soon_threadsafe(self.submit, command, *arguments)

@@ -301,6 +301,24 @@ class Connection:
         self.events.tell("on_connection_failure", error)
         self.events.report(error)
 
+    def on_leaving(self, done: Completion[None]) -> None:
+        """Send the acknowledgements that wait in batches or in the queue of commands, because the connection is about
+        to leave the broker in order (S43). Those that wait for the guard's file leave when the file has their messages.
+        """
+        sessions = [*self.sessions.values()]
+        for session in sessions:
+            session.leaving()
+        self.channel.runtime.run_queued()
+        files = [session.memory.file for session in sessions if session.memory.file is not None]
+
+        def behind_the_next() -> None:
+            if files:
+                files.pop().add((), behind_the_next)
+            else:
+                done.succeed()
+
+        behind_the_next()
+
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         """Remember that the connection is lost and is being restored.
 

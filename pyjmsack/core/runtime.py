@@ -132,6 +132,10 @@ class Runtime(Protocol):
         """
         ...
 
+    def run_queued(self) -> None:
+        """Run the queued commands at once. The caller is on the loop."""
+        ...
+
     def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Run ``command(*arguments)`` on the loop, as :meth:`submit` does. Called on a thread that is neither the
         caller's thread nor the thread of the loop, such as the thread of the guard's file."""

@@ -381,6 +381,12 @@ class Session:
 
     # -- failover -----------------------------------------------------------------------------------------------
 
+    def leaving(self) -> None:
+        """Send the acknowledgements that wait in batches, because the connection is about to leave its broker. Runs on
+        the loop."""
+        for consumer in [*self.consumers.values()]:
+            consumer.unsettled.flush()
+
     def interrupted(self) -> None:
         """Remember that the connection is lost and is being restored. Runs on the loop."""
         for consumer in [*self.consumers.values()]:

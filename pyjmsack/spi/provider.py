@@ -35,6 +35,14 @@ class ProviderListener(Protocol):
         """
         ...
 
+    def on_leaving(self, done: Completion[None]) -> None:
+        """Handle that the provider is about to leave a broker that still works, for another one.
+
+        The acknowledgements that wait are given to the provider, because the broker would deliver their messages again
+        (S43). Then ``done`` succeeds.
+        """
+        ...
+
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         """Handle the loss of the connection before the provider connects again.
 

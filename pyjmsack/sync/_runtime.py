@@ -111,6 +111,10 @@ class SyncRuntime:
         elif not self._gathering or len(outbox) >= BURST:
             self._wake()
 
+    def run_queued(self) -> None:
+        """Run the queued commands at once. The caller is on the loop thread."""
+        run_commands(self._outbox)
+
     def away(self, work: Callable[[], Any]) -> Any:
         """Run ``work``, which waits for a disk, on the caller's thread."""
         return work()

@@ -61,3 +61,29 @@ async def test_the_connection_goes_back_to_the_preferred_broker_when_that_is_the
     for broker in (first, second):
         jms.url = broker
         assert texts(await jms.left()) == []
+
+
+async def test_acknowledgements_that_wait_in_a_batch_reach_the_broker_that_is_left(
+    jms: Jms, protocol: str, mortal: EmbeddedArtemis, backup: EmbeddedArtemis
+) -> None:
+    """S43: the messages came again at the broker that was left, for whoever asked it next."""
+    first, second = url_of(jms, mortal), getattr(backup, f"{protocol}_url")
+    url = f"failover:({first},{second})?{OPTIONS}&failover.priorityBackup=true"
+    batches = {"jms.optimizeAcknowledge": True, "jms.optimizeAcknowledgeTimeOut": 0}
+    connection = await jms.connection(url, options=batches)
+    watch = Watch()
+    connection.add_connection_listener(watch)
+    session = await connection.create_session(AckMode.AUTO_ACKNOWLEDGE)
+    producer = await session.create_producer(jms.queue)
+    consumer = await session.create_consumer(jms.queue_with("consumer.prefetchSize=10"))
+    loop = asyncio.get_running_loop()
+    await loop.run_in_executor(None, mortal.kill)
+    assert await watch.restored.next() == second
+    for body in ("a", "b"):
+        await producer.send(body)
+    assert texts(await take(consumer, 2)) == ["a", "b"]
+    assert consumer.stats.unacknowledged == 2
+    await loop.run_in_executor(None, mortal.restart)
+    assert await watch.restored.next() == first
+    jms.url = second
+    await jms.left()

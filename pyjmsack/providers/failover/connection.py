@@ -202,7 +202,14 @@ class Connection:
         better = self._brokers.better_than(member.url)
         if better:
             self._watch = PriorityWatch(
-                self._url, better, self._connector, self._create, self._info, self._is_idle, self._leave
+                self._url,
+                better,
+                self._connector,
+                self._create,
+                self._info,
+                self._is_idle,
+                self._the_listener.on_leaving,
+                self._leave,
             )
             self._watch.start()
 

@@ -163,6 +163,10 @@ class Member:
         if not self._dead:
             self._closed(number, error)
 
+    def on_leaving(self, done: Completion[None]) -> None:
+        """Fail: the provider of a single broker never calls this method."""
+        raise AssertionError("the provider of a single broker reported a failover of its own")
+
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         """Fail, because the provider of a single broker never calls this method."""
         raise AssertionError("the provider of a single broker reported a failover of its own")

@@ -22,6 +22,8 @@ _LOOK_EVERY = 0.02
 """Seconds between two checks whether the present connection is idle."""
 _PATIENCE = 10.0
 """Seconds after which a connection moves to a preferred broker even if it was never idle."""
+_ACKNOWLEDGING = 5.0
+"""Seconds after which a connection moves although acknowledgements still wait, because a disk does not answer."""
 
 
 class PriorityWatch:
@@ -30,13 +32,15 @@ class PriorityWatch:
 
     Each attempt opens a test connection, logs in, and closes the test connection at once. After a successful attempt,
     the connection in use moves to the preferred broker, as after a loss. The connection moves at the first moment when
-    no request waits for an answer, because then nothing has to be repeated, and at the latest after ten seconds. A
-    broker that refuses the login is not tried again, because several wrong logins may lock an account.
+    no request waits for an answer, because then nothing has to be repeated, and at the latest after ten seconds.
+    Before the connection moves, it sends the acknowledgements that wait. A broker that refuses the login is not tried
+    again, because several wrong logins may lock an account.
 
     Args:
         url: the failover URL.
         preferred: the brokers to try.
         idle: returns True if the present connection waits for no answer.
+        acknowledge: sends the acknowledgements that wait, and then completes its argument.
         move: leaves the present connection.
     """
 
@@ -48,6 +52,7 @@ class PriorityWatch:
         create: Callable[[BrokerUrl, Connector], Provider],
         info: ConnectionInfo,
         idle: Callable[[], bool],
+        acknowledge: Callable[[Completion[None]], None],
         move: Callable[[BaseException], None],
     ) -> None:
         self._waits = back_off(url.failover)
@@ -58,6 +63,7 @@ class PriorityWatch:
         # a client id of its own, because some brokers refuse a second connection with the same client id
         self._info = replace(info, client_id=f"{info.client_id}-priority", explicit_client_id=False)
         self._idle = idle
+        self._acknowledge = acknowledge
         self._move = move
         self._left: list[BrokerUrl] = []
         self._trying: Member | None = None
@@ -127,8 +133,23 @@ class PriorityWatch:
             self._wait_until_idle(str(member.url), int(_PATIENCE / _LOOK_EVERY))
 
     def _wait_until_idle(self, name: str, looks: int) -> None:
-        if looks and not self._idle():
+        if not self._look_again(name, looks):
+            acknowledged: Completion[None] = Completion()
+            self._after(_ACKNOWLEDGING, acknowledged.succeed)
+            acknowledged.add_callback(lambda _: self._move_if_idle(name, looks))
+            self._acknowledge(acknowledged)
+
+    def _look_again(self, name: str, looks: int) -> bool:
+        """Return True if the connection is not idle and has the patience for another look, which then follows."""
+        again = looks > 0 and not self._idle()
+        if again:
             self._after(_LOOK_EVERY, lambda: self._wait_until_idle(name, looks - 1))
-        else:
+        return again
+
+    def _move_if_idle(self, name: str, looks: int) -> None:
+        """Move, unless sends came together with the acknowledgements."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._stopped and not self._look_again(name, looks):
             log.info("the preferred broker %s can be reached again", name)
             self._move(ConnectionLostException(f"moving to the preferred broker {name}"))

@@ -79,6 +79,9 @@ class FakeRuntime:
 
     submit_lazily = submit_from_thread = submit
 
+    def run_queued(self) -> None:
+        run_commands(self.commands)
+
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
         self.work.append((work, then))
 

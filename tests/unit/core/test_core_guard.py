@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +17,7 @@ from pyjmsack.core.guard import DuplicateGuard, FileStore, HandedOut, MemoryStor
 from pyjmsack.core.inbox import Inbox, make_inbox
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.destination import Destination, Queue, Topic
+from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
 from pyjmsack.uri import parse_url
 
@@ -170,8 +171,9 @@ class SlowFile:
 
     asked = False
 
-    def add(self, *_: object) -> None:
+    def add(self, keys: object, command: Callable[[], None], *_: object) -> None:
         self.asked = True
+        self.written = command
 
 
 def test_a_commit_whose_caller_gives_up_before_the_file_has_written_ends_what_was_closed_in_it() -> None:
@@ -192,6 +194,20 @@ def test_a_commit_whose_caller_gives_up_before_the_file_has_written_ends_what_wa
     steps.close()
     bench.runtime.turn()
     assert "close_consumer" in bench.provider.names()
+
+
+def test_a_connection_leaves_its_broker_behind_the_acknowledgements_that_wait_for_a_file_s43() -> None:
+    """``failover.priorityBackup`` moves an open connection."""
+    bench = Bench()
+    files = [SlowFile(), SlowFile()]
+    for file in files:
+        bench.session().memory.file = file  # type: ignore[assignment]  # has the one verb that is used
+    left: Completion[None] = Completion()
+    bench.connection.on_leaving(left)
+    for file in reversed(files):
+        assert not left.done
+        file.written()
+    assert left.done
 
 
 class Large:

@@ -14,6 +14,7 @@ from pyjmsack.core.session import Session
 from pyjmsack.core.unsettled import ack_threshold
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import IllegalStateException
+from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import Subscription
 from pyjmsack.types import AckMode, Outcome
 from pyjmsack.uri import prefetch_for
@@ -132,6 +133,24 @@ def test_closing_or_draining_acknowledges_what_waits_s43_s47(end: str) -> None:
     receive(consumer, 2)
     bench.run({"consumer": consumer.close, "session": session.close, "drain": lambda: consumer.drain(None)}[end]())
     assert bench.outcomes() == [("a", Outcome.ACCEPTED), ("b", Outcome.ACCEPTED), ("c", Outcome.RELEASED)]
+
+
+@pytest.mark.parametrize(("mode", "options"), [(AUTO, [OPTIMIZE]), (AUTO, []), (DUPS_OK, [])])
+def test_what_was_consumed_is_acknowledged_before_the_connection_leaves_its_broker_s43(
+    mode: int, options: list[str]
+) -> None:
+    """``failover.priorityBackup`` moves an open connection. The messages came again at the broker that was left."""
+    bench = Bench(*options)
+    topic = Topic("t?consumer.prefetchSize=10")
+    consumer = bench.run(bench.session(mode).create_consumer(topic if mode == DUPS_OK else Queue("q"), None, False))
+    bench.arrive(consumer, *"abc")
+    bench.runtime.turn()
+    receive(consumer, 2)
+    left: Completion[None] = Completion()
+    bench.connection.on_leaving(left)
+    assert left.done
+    assert bench.provider.outcomes == [("a", Outcome.ACCEPTED), ("b", Outcome.ACCEPTED)]
+    assert consumer.stats.stale == 0
 
 
 def test_a_raising_listener_hands_back_its_own_message_only_s18() -> None:

@@ -251,6 +251,8 @@ class Bench:
         """Brokers for which no provider can be made, because a library is not installed."""
         self.restored: Callable[[], None] = lambda: None
         """Called when all is rebuilt, before what waits is asked."""
+        self.leaving: Callable[[Completion[None]], None] = lambda done: done.succeed()
+        """Called when acknowledgements are to leave before the connection moves."""
         self.deadly: set[int] = set()
         """Links that end the connection which is asked for them."""
         self.reason: str | None = "amqp:connection:framing-error"
@@ -290,6 +292,9 @@ class Bench:
 
     def on_failure(self, error: BaseException) -> None:
         self.events.append(("failure", str(error)))
+
+    def on_leaving(self, done: Completion[None]) -> None:
+        self.leaving(done)
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         self.events.append("interrupted")

@@ -119,6 +119,75 @@ def test_it_moves_when_nothing_is_under_way() -> None:
     assert bench.events == ["interrupted", ("restored", "a")]
 
 
+def test_what_was_acknowledged_is_told_to_the_broker_before_it_is_left() -> None:
+    """S43: after the move no outcome reaches that broker any more (S96)."""
+    bench = at_the_backup()
+    bench.session()
+    bench.consumer()
+    backup = bench.member
+    inbound = FakeInbound(3, backup.generation)
+
+    def leaving(done: Completion[None]) -> None:
+        assert bench.events == []
+        bench.provider.settle(inbound, Outcome.ACCEPTED)
+        done.succeed()
+
+    bench.leaving = leaving
+    bench.down = {}
+    bench.clock.pass_by(3)
+    assert bench.events == ["interrupted", ("restored", "a")]
+    assert backup.outcomes == [(inbound, Outcome.ACCEPTED)]
+
+
+def test_a_send_that_comes_with_the_acknowledgements_is_answered_before_it_moves() -> None:
+    """S91: otherwise both brokers would store the message."""
+    bench = at_the_backup()
+    bench.session()
+    bench.producer()
+    bench.silent.add("send")
+    backup = bench.member
+
+    def leaving(done: Completion[None]) -> None:
+        if not backup.sent:
+            bench.send("x")
+        done.succeed()
+
+    bench.leaving = leaving
+    bench.down = {}
+    bench.clock.pass_by(3)
+    assert bench.events == []
+    bench.leaving = lambda done: done.succeed()
+    backup.sent.pop().done(None)
+    bench.clock.pass_by(0.1)
+    assert bench.events == ["interrupted", ("restored", "a")]
+
+
+def test_acknowledgements_that_a_disk_keeps_back_are_waited_for_five_seconds() -> None:
+    """The file of the guard may be on a disk that does not answer."""
+    bench = at_the_backup()
+    asked: list[Completion[None]] = []
+    bench.leaving = asked.append
+    bench.down = {}
+    bench.clock.pass_by(3)
+    assert (len(asked), bench.events) == (1, [])
+    bench.clock.pass_by(5)
+    assert bench.events == ["interrupted", ("restored", "a")]
+    asked.pop().succeed()
+    assert bench.events == ["interrupted", ("restored", "a")]
+
+
+def test_a_connection_that_is_closed_while_acknowledgements_wait_does_not_move() -> None:
+    bench = at_the_backup()
+    asked: list[Completion[None]] = []
+    bench.leaving = asked.append
+    bench.down = {}
+    bench.clock.pass_by(3)
+    assert bench.ask("close").error is None
+    asked.pop().succeed()
+    bench.provider.abort(IllegalStateException("closed"))
+    assert (bench.events, bench.clock.waits) == ([], [])
+
+
 def test_a_connection_that_is_never_idle_moves_after_ten_seconds_and_repeats_what_was_open() -> None:
     """S91."""
     bench = at_the_backup()
