@@ -55,6 +55,9 @@ _ORDERS = frozenset(("AMQ_SCHEDULED_TIME",))
 """The headers of ``_TAKEN`` that an application may set, to ask the broker for a service."""
 _OURS = frozenset((BODY, TYPES))
 _NATIVE_ID = "NATIVE_MESSAGE_ID"
+_CONVERTED = "JMSXDeliveryCount"
+"""The property without a value that Artemis adds to each message that it converts to AMQP. A sender over AMQP has no
+property of this name, because JMS forbids it."""
 _FRAME = frozenset(("destination-type", "receipt", "content-length"))
 
 
@@ -63,18 +66,26 @@ def is_property(header: str) -> bool:
     return not (header in _TAKEN or header in _OURS or header.startswith(("JMS_AMQP_", COPY)))
 
 
-def sent_over_stomp(properties: Mapping[str, Any], address: str | None) -> bool:
+def sent_over_stomp(properties: Mapping[str, Any], address: str | None, *, by_classic: bool) -> bool:
     """Return True if the message was sent over STOMP. In this case the broker made these properties from STOMP headers.
 
-    Classic delivers a header of this library as a property. Artemis delivers all headers as properties, and the
-    property ``destination`` is then the address of the message.
+    Both brokers deliver a header of this library as a property. Classic also delivers the message id of a STOMP sender.
+    Artemis delivers all headers except the message id, and the property ``destination`` is then the address of the
+    message. A name alone is no evidence, because an application may have properties of any name.
+
+    Args:
+        address: the address of the message.
+        by_classic: whether the message looks as if Classic had made it from a message of another protocol.
     """
-    if TYPES in properties or BODY in properties or _NATIVE_ID in properties:
+    if TYPES in properties or BODY in properties:
         return True
-    destination = properties.get("destination")
+    native, destination = properties.get(_NATIVE_ID), properties.get("destination")
+    if by_classic and isinstance(native, str) and native.startswith("ID:"):
+        return True
     if not address or not isinstance(destination, str) or _FRAME.isdisjoint(properties):
         return False
-    return destination.endswith(address)  # the acceptor of Artemis may put a prefix before the address
+    # the acceptor of Artemis may put a prefix before the address
+    return _CONVERTED in properties and destination.endswith(address)
 
 
 def properties_of(headers: Mapping[str, Any]) -> dict[str, Any]:

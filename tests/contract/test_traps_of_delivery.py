@@ -295,6 +295,30 @@ async def test_nobody_gets_a_property_that_nobody_set(jms: Jms, brokers: Brokers
     assert found == expected
 
 
+STRANGE = [
+    {"NATIVE_MESSAGE_ID": "ID:mine", "type": "t", "priority": "high", "subscription": "gold"},
+    {"NATIVE_MESSAGE_ID": "7", "timestamp": "noon"},
+    {"destination": "", "receipt": "r", "type": "t"},
+]
+"""Properties of applications; an empty destination stands for the name of the queue."""
+
+
+@only_on("amqp", "over STOMP these properties have other names in the frame")
+@pytest.mark.parametrize("strange", STRANGE, ids=["native", "number", "destination"])
+async def test_no_property_of_an_application_makes_its_message_one_of_a_stomp_client(
+    jms: Jms, strange: dict[str, str]
+) -> None:
+    """Trap 25, S160: the property NATIVE_MESSAGE_ID hid itself and all properties with the names of STOMP headers."""
+    properties = {name: value or jms.queue.name for name, value in strange.items()}
+    session = await jms.session()
+    message = session.create_text_message("ours")
+    message.properties.update(properties)
+    await (await session.create_producer(jms.queue)).send(message)
+    await proton_send(jms.url, jms.queue.name, ProtonMessage("plain", properties=properties))
+    for received in await take(await session.create_consumer(jms.queue), 2):
+        assert dict(received.properties) == properties
+
+
 @only_on("stomp", "it is about frames")
 @pytest.mark.parametrize("receiving", ["amqp", "stomp"])
 async def test_the_headers_of_any_stomp_client_are_no_properties(jms: Jms, brokers: Brokers, receiving: str) -> None:

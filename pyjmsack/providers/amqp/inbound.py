@@ -259,9 +259,12 @@ class AmqpInbound(sections.Sections):
         """
         found = sections.read_application_properties(self.payload, self._application_properties)
         found.pop(DUPLICATE_ID, None)
-        if sent_over_stomp(found, self._decode()[sections.TO]):
+        annotations = self._annotations
+        # Classic notes the kind of destination in a message that it converts, but no JMS class; JMS clients note both
+        by_classic = annotations.to_kind is not None and annotations.wire_type is None
+        if sent_over_stomp(found, self._decode()[sections.TO], by_classic=by_classic):
             found = properties_of(found)
-        found.update(self._annotations.origin)
+        found.update(annotations.origin)
         return found
 
     def to_sent(self, destination: Destination) -> tuple[Message, int]:
