@@ -93,6 +93,27 @@ async def test_what_was_released_stays_with_its_consumer_until_that_is_closed(jm
     assert counts(await take(other, 1)) == jms.ways.counted(1)
 
 
+@only_on("stomp", "over AMQP messages are released one by one, uncounted")
+async def test_what_nobody_had_is_not_counted_when_another_subscription_replaces_the_one_that_had_it(
+    jms: Jms,
+) -> None:
+    """S80, S89, S110: the broker flags all that the ended subscription had."""
+    bodies = [str(number) for number in range(150)]
+    await jms.send(*bodies)
+    connection = await jms.connection()
+    session, other = [await connection.create_session(AckMode.SESSION_TRANSACTED) for _ in range(2)]
+    consumer = await session.create_consumer(jms.queue)
+    await take(consumer, 120)
+    await (await other.create_producer(jms.queue)).send("last")
+    await other.commit()
+    await session.rollback()
+    messages = await take(consumer, 151)
+    assert texts(messages) == [*bodies, "last"]
+    assert counts(messages) == [2] * 120 + [1] * 31
+    await session.commit()
+    await jms.left()
+
+
 async def test_a_delivery_delay_is_refused_as_the_broker_would_ignore_it(jms: Jms) -> None:
     """S157, broker facts 13."""
     producer = await (await jms.session()).create_producer(jms.queue)

@@ -63,6 +63,8 @@ class StompPeer:
         self._stopped = False
         self._paused = False
         self._waiting: list[Received] = []
+        self._returned: set[str] = set()
+        """What the queue has again after an UNSUBSCRIBE: Classic flags this."""
         self._thread = threading.Thread(target=self._run, name="stomp-peer", daemon=True)
         self._thread.start()
 
@@ -131,6 +133,8 @@ class StompPeer:
     def deliver(self, subscription: str, number: str, body: str, **headers: str) -> None:
         """Write a MESSAGE frame."""
         self._pending[f"{subscription},{number}"] = (subscription, number)
+        if number in self._returned and self._server == CLASSIC:
+            headers = {"redelivered": "true"} | headers
         self.send(
             "MESSAGE",
             body.encode(),
@@ -172,7 +176,7 @@ class StompPeer:
 
     def _on_unsubscribe(self, frame: Received) -> None:
         for key in [key for key, (lane, _) in self._pending.items() if lane == frame.headers["id"]]:
-            del self._pending[key]
+            self._returned.add(self._pending.pop(key)[1])
 
     def _on_ack(self, frame: Received) -> None:
         if "transaction" not in frame.headers:  # what a COMMIT would do is of no interest here

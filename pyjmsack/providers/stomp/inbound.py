@@ -98,8 +98,9 @@ class StompInbound:
         self.redeliveries = 0
         self.known: bool | None = None
         self.settled = False
-        self.counted = 0
-        """The number of earlier deliveries of this message that this connection knows of."""
+        self.counted: int | None = None
+        """The number of earlier deliveries of this message that this connection knows of. ``None`` if the connection
+        knows nothing of the message."""
         self.ack: bytes | None = None
         """The header lines that name the message in an ACK, the frame that acknowledges. ``None`` if the broker wants
         no ACK."""
@@ -120,10 +121,12 @@ class StompInbound:
     @property
     def redelivery_count(self) -> int:
         """The estimated number of earlier deliveries (S110), which is the number that this connection remembers. If the
-        connection remembers no delivery and the frame says ``redelivered``, the number is 1."""
-        if self.head.find(b"\nredelivered:true") < 0:  # as for most messages
+        connection knows nothing of the message and the frame says ``redelivered``, the number is 1."""
+        if self.counted is not None:
             return self.counted
-        return max(self.counted, 1 if raw_header(self.head, b"\nredelivered:") == b"true" else 0)
+        if self.head.find(b"\nredelivered:true") < 0:  # as for most messages
+            return 0
+        return 1 if raw_header(self.head, b"\nredelivered:") == b"true" else 0
 
     @property
     def priority(self) -> int:

@@ -25,14 +25,20 @@ class DeliveryCounts:
     def __bool__(self) -> bool:
         return bool(self._counts)
 
-    def of(self, inbound: StompInbound) -> int:
-        """Return the count of a message and forget this count, because from now on the message itself has the count."""
-        return self._counts.pop(hash(inbound.broker_id), 0)
+    def of(self, inbound: StompInbound) -> int | None:
+        """Return the count of a message and forget this count, because from now on the message itself has the count.
+        Return ``None`` if this connection knows nothing of the message."""
+        return self._counts.pop(hash(inbound.broker_id), None)
 
-    def remember(self, inbound: StompInbound) -> None:
-        """Keep the count of a message that goes back to the broker."""
+    def remember(self, inbound: StompInbound, *, unseen: bool = False) -> None:
+        """Keep the count of a message that goes back to the broker.
+
+        Args:
+            unseen: keep also the count of a message that the caller never had, because the broker will flag it as
+                redelivered, and the same consumer gets it at once by another subscription.
+        """
         count = inbound.redelivery_count + inbound.redeliveries
-        if count:
+        if count or unseen:
             self._counts[hash(inbound.broker_id)] = count
             if len(self._counts) > _LIMIT:
                 self._counts.popitem(last=False)

@@ -64,8 +64,11 @@ class LocalRedelivery:
     def give_back(self, inbound: StompInbound) -> None:
         """Deliver a message again at the end of this burst. If the consumer is stopped or the subscription of the
         message is retired, the message goes back to the broker instead."""
-        if self._subscriptions.stopped or (inbound.subscription is not None and inbound.subscription.retired):
+        retired = inbound.subscription is not None and inbound.subscription.retired
+        if self._subscriptions.stopped or retired:
             if inbound in self._subscriptions.outstanding:
+                if not self._subscriptions.stopped:
+                    self._shared.counts.remember(inbound, unseen=True)
                 inbound.subscription.returned += 1
                 self._subscriptions.release(inbound.subscription)
             return
