@@ -66,20 +66,20 @@ class ConnectionFactory(FactoryFacade):
 
     async def _create_connection(self, username: str | None, password: str | None) -> Connection:
         ledger = self._open_ledger()
-        loop = asyncio.get_running_loop()
-        provider = create_provider(self._url, AsyncioConnector(self._url, loop, self._ssl_context))
-        runtime = AioRuntime(loop, provider.flush)
-        core = core_connection.Connection(
-            self._url,
-            runtime,
-            provider,
-            self._login(username, password),
-            partial(SessionFace, runtime),
-            transformer=self._transformer,
-            ledger=ledger,
-            tracing=self._create_tracing(),
-        )
         try:
+            loop = asyncio.get_running_loop()
+            provider = create_provider(self._url, AsyncioConnector(self._url, loop, self._ssl_context))
+            runtime = AioRuntime(loop, provider.flush)
+            core = core_connection.Connection(
+                self._url,
+                runtime,
+                provider,
+                self._login(username, password),
+                partial(SessionFace, runtime),
+                transformer=self._transformer,
+                ledger=ledger,
+                tracing=self._create_tracing(),
+            )
             await runtime.run(core.open())
         except BaseException:
             if ledger is not None:

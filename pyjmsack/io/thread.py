@@ -23,7 +23,11 @@ class LoopThread:
         self.loop = asyncio.new_event_loop()
         self.users = 0
         self._thread = threading.Thread(target=self._run, name="pyjmsack-io", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # the system refuses new threads
+            self.loop.close()
+            raise
 
     @property
     def ident(self) -> int | None:

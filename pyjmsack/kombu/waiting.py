@@ -80,7 +80,11 @@ class _Threads:
     def start(self, run: Run) -> asyncio.AbstractEventLoop:
         loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=run, args=(loop,), name="pyjmsack-kombu", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:  # the system refuses new threads
+            loop.close()
+            raise
         return loop
 
     def submit(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Answer:
@@ -120,9 +124,11 @@ class _Greenlets:
             finally:
                 self._end()
 
-        get_original("_thread", "start_new_thread")(main, ())
-        gate.wait(None)
-        gate.close()
+        try:
+            get_original("_thread", "start_new_thread")(main, ())
+            gate.wait(None)
+        finally:
+            gate.close()
         if isinstance(made[0], BaseException):
             raise made[0]
         return made[0]

@@ -66,9 +66,10 @@ class ConnectionFactory(FactoryFacade):
                 ``jms.connectTimeout``.
         """
         ledger = self._open_ledger()
-        thread = acquire()
-        give_back: Callable[[], None] = thread.release
+        give_back: Callable[[], None] | None = None
         try:
+            thread = acquire()
+            give_back = thread.release
             provider = create_provider(self._url, AsyncioConnector(self._url, thread.loop, self._ssl_context))
             keeps_process = not self._url.connection.use_daemon_thread
             runtime = SyncRuntime(thread, provider.flush, keeps_process=keeps_process)
@@ -87,7 +88,8 @@ class ConnectionFactory(FactoryFacade):
                 core.add_listener(runtime.keeper)
             runtime.run(core.open())
         except BaseException:
-            give_back()
+            if give_back is not None:
+                give_back()
             if ledger is not None:
                 ledger.close()
             raise

@@ -377,6 +377,25 @@ def test_a_call_waits_while_the_system_refuses_a_thread(closed: bool, monkeypatc
     dispatcher.close()
 
 
+def test_a_loop_for_whose_thread_the_system_has_no_room_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file descriptors stayed open until the next garbage collection."""
+    loops: list[asyncio.AbstractEventLoop] = []
+    make = asyncio.new_event_loop
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def remember() -> asyncio.AbstractEventLoop:
+        loops.append(make())
+        return loops[-1]
+
+    monkeypatch.setattr(asyncio, "new_event_loop", remember)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        acquire()
+    assert [loop.is_closed() for loop in loops] == [True]
+
+
 # -- SyncRuntime ------------------------------------------------------------------------------------------------
 
 

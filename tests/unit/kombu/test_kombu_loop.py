@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -21,6 +22,25 @@ def loop() -> Iterator[LoopThread]:
     thread = LoopThread()
     yield thread
     thread.stop()
+
+
+def test_a_loop_for_whose_thread_the_system_has_no_room_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file descriptors stayed open until the next garbage collection."""
+    loops: list[asyncio.AbstractEventLoop] = []
+    make = asyncio.new_event_loop
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def remember() -> asyncio.AbstractEventLoop:
+        loops.append(make())
+        return loops[-1]
+
+    monkeypatch.setattr(asyncio, "new_event_loop", remember)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        LoopThread()
+    assert [loop.is_closed() for loop in loops] == [True]
 
 
 def test_a_call_that_takes_too_long_is_cancelled_with_a_timeout_error(loop: LoopThread) -> None:

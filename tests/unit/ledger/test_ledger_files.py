@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from pyjmsack import ConnectionFactory, UnsupportedFeatureException
+from pyjmsack import ConnectionFactory, UnsupportedFeatureException, aio
 from pyjmsack.ledger import SCHEMAS, Ledger, LedgerError, read_ledgers, writer
 from pyjmsack.ledger.schema import parse_lines
 from pyjmsack.spi.ledger import quoted, tail
@@ -100,6 +101,40 @@ def test_a_signal_handler_closes_a_ledger_that_its_thread_is_writing(
     assert not writing.is_alive()
     assert numbers(tmp_path) == [1, 2]
     ledger.close()
+
+
+def test_a_connection_that_gets_no_thread_closes_its_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files stayed open until the next garbage collection."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    closed: list[Ledger] = []
+    monkeypatch.setattr(Ledger, "close", lambda ledger: closed.append(ledger))
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        ConnectionFactory("amqp://127.0.0.1:1", ledger=tmp_path).create_connection()
+    assert len(closed) == 1
+
+
+def test_a_connection_without_a_library_for_its_protocol_closes_its_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In asyncio its files stayed open until the next garbage collection."""
+
+    def missing(*_: object) -> None:
+        raise UnsupportedFeatureException("amqp.engine=proton needs the extra proton")
+
+    closed: list[Ledger] = []
+    monkeypatch.setattr(Ledger, "close", lambda ledger: closed.append(ledger))
+    monkeypatch.setattr("pyjmsack.aio.connection.create_provider", missing)
+
+    async def connect() -> None:
+        await aio.ConnectionFactory("amqp://127.0.0.1:1", ledger=tmp_path).create_connection()
+
+    with pytest.raises(UnsupportedFeatureException, match="needs the extra"):
+        asyncio.run(connect())
+    assert len(closed) == 1
 
 
 def test_a_part_stays_raw_if_the_system_refuses_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
