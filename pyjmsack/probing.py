@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Coroutine, Iterable
 
 from pyjmsack.recognition import recognise
 
-__all__ = ["GREETINGS", "PATIENT", "QUICK", "answer"]
+__all__ = ["GREETINGS", "PATIENT", "QUICK", "answer", "first_of"]
 
 QUICK = 0.4
 """Seconds within which a port usually answers the first bytes of a protocol that it speaks."""
@@ -44,3 +45,16 @@ async def _exchange(host: str, port: int, greeting: bytes) -> str | None:
         return recognise(await reader.read(_MOST))
     finally:
         writer.close()
+
+
+async def first_of(asked: Iterable[Coroutine[None, None, str | None]]) -> str | None:
+    """Return the first answer, and cancel the other coroutines. Return ``None`` if no answer comes."""
+    tasks = [asyncio.ensure_future(each) for each in asked]
+    try:
+        for done in asyncio.as_completed(tasks):
+            if (found := await done) is not None:
+                return found
+        return None
+    finally:
+        for task in tasks:
+            task.cancel()

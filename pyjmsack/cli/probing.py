@@ -7,10 +7,9 @@ within a second. It needs at most three seconds to find that a port is silent.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
 from urllib.parse import urlsplit
 
-from pyjmsack.probing import GREETINGS, PATIENT, QUICK, answer
+from pyjmsack.probing import GREETINGS, PATIENT, QUICK, answer, first_of
 from pyjmsack.recognition import mismatch
 
 __all__ = ["members", "wrong_port"]
@@ -48,19 +47,6 @@ async def _spoken(host: str, port: int, expected: str) -> str | None:
     """
     if (first := await answer(host, port, expected, QUICK)) is not None:
         return first
-    other = await _first_of([answer(host, port, each, PATIENT) for each in GREETINGS if each != expected])
+    other = await first_of(answer(host, port, each, PATIENT) for each in GREETINGS if each != expected)
     # the expected protocol gets a second try, because a busy port that speaks several protocols may have been late
     return other and (await answer(host, port, expected, QUICK) or other)
-
-
-async def _first_of(asked: list[Coroutine[None, None, str | None]]) -> str | None:
-    """Return the first answer, and cancel the other coroutines. Return ``None`` if no answer comes."""
-    tasks = [asyncio.ensure_future(each) for each in asked]
-    try:
-        for done in asyncio.as_completed(tasks):
-            if (found := await done) is not None:
-                return found
-        return None
-    finally:
-        for task in tasks:
-            task.cancel()

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.io.helpers import Helpers
-from pyjmsack.io.inquiry import History, Inquiry
+from pyjmsack.io.inquiry import History, Inquiry, shaken
 from pyjmsack.io.names import Address, Names
 from pyjmsack.io.reaching import connect
 from pyjmsack.io.reading import BodyReading
@@ -353,7 +353,8 @@ class AsyncioConnector:
         local: list[Address] = []
         if options.local_address or options.local_port:
             local = await self._names.look_up(options.local_address, options.local_port or 0)
-        transport, driver = await connect(
+        opening = partial(
+            connect,
             self._loop,
             partial(Driver, engine, self._loop, endpoint, self._history),
             addresses,
@@ -361,6 +362,10 @@ class AsyncioConnector:
             ssl=context,
             server_hostname=endpoint.host if context is not None else None,
         )
+        if context is None or self._history.answered:
+            transport, driver = await opening()
+        else:
+            transport, driver = await shaken(self._loop, endpoint, lambda opened: opening(opened=opened))
         if transport.is_closing():
             # the engine has closed the stream already, and has reported this; the file descriptor may be closed, too
             return

@@ -1,22 +1,29 @@
 """Asks a silent port which protocol it speaks.
 
-The AMQP port of Artemis does not answer a STOMP client, and the STOMP port does not answer an AMQP client. Therefore,
-if a connection receives nothing, this module opens a second connection and asks the port once, before
-``jms.connectTimeout`` is over.
+The AMQP port of Artemis does not answer a STOMP client, and the STOMP port does not answer an AMQP client. A port
+without TLS does not answer a client with TLS. Therefore, if a connection receives nothing, this module opens a second
+connection and asks the port once, before ``jms.connectTimeout`` is over.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
-from pyjmsack.probing import PATIENT, answer
+from pyjmsack.errors import ConnectionLostException
+from pyjmsack.probing import PATIENT, QUICK, answer, first_of
+from pyjmsack.recognition import mismatch
+from pyjmsack.uri import Endpoint
 
-__all__ = ["History", "Inquiry"]
+__all__ = ["History", "Inquiry", "Opened", "shaken"]
 
 SILENCE = 0.7
 """Seconds of silence after which the port is asked. Brokers usually answer the first bytes within milliseconds."""
+SILENCE_OF_TLS = 0.4
+"""Seconds of silence after which the port is asked during a TLS handshake. The TLS of a port answers a handshake
+without help from the broker."""
 LAST_CHANCE = 1.0
 """Seconds in which the port may still answer in the protocol of its URL, after the port answered in the other
 protocol."""
@@ -25,10 +32,17 @@ AGAIN = 60.0
 MOST = 1000
 """The largest number of addresses that are remembered. If this module remembers so many addresses, no further address
 is asked."""
-_OTHER = {"AMQP": "STOMP", "STOMP": "AMQP"}
+_OTHERS = {"AMQP": ("STOMP",), "STOMP": ("AMQP",), "TLS": ("AMQP", "STOMP")}
+"""For each protocol that a stream expects, the protocols that its port may speak instead."""
 _asked: dict[tuple[str, int], float] = {}
 """The time on the monotonic clock when each address was asked. Loops on several threads use this dictionary without a
 lock. At worst, two loops ask the same address."""
+
+
+T = TypeVar("T")
+Stream = tuple[asyncio.BaseTransport, T]
+Opened = Callable[[tuple[str, int]], None]
+"""A function that is called with the address when a socket is connected, before the TLS handshake."""
 
 
 class History:
@@ -41,11 +55,11 @@ class History:
 
 
 class Inquiry:
-    """Asks the port of one plain stream that waits for its first byte.
+    """Asks the port of one stream that waits for its first byte.
 
     Args:
-        expected: the protocol of the stream's URL.
-        found: called with the name of the other protocol if the port speaks only that protocol.
+        expected: the protocol of the stream's URL, or TLS while a TLS handshake is under way.
+        found: called with the name of the other protocol if the port does not speak the expected one.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, expected: str, found: Callable[[str], None]) -> None:
@@ -57,7 +71,9 @@ class Inquiry:
 
     def begin(self, address: tuple[str, int]) -> None:
         """Start to wait, because the stream to this address is open and has written its first bytes."""
-        self._timer = self._loop.call_later(SILENCE, self._ask, address)
+        self.end()
+        silence = SILENCE_OF_TLS if self._expected == "TLS" else SILENCE
+        self._timer = self._loop.call_later(silence, self._ask, address)
 
     def end(self) -> None:
         """Stop the inquiry, because bytes have arrived or the stream has ended."""
@@ -71,16 +87,52 @@ class Inquiry:
             self._task = self._loop.create_task(self._listen(*address))
 
     async def _listen(self, host: str, port: int) -> None:
-        """Ask the port for the other protocol, and report the other protocol if the port speaks only that one.
+        """Ask the port for the other protocols, and report one that it speaks instead of the expected one.
 
         A port may speak both protocols, and its broker may be slow. Therefore the answer in the other protocol counts
         only if a second try in the expected protocol gets no answer.
         """
-        other = _OTHER[self._expected]
-        if await answer(host, port, other, PATIENT) != other:
+        other = await first_of(_speaks(host, port, each) for each in _OTHERS[self._expected])
+        if other is None:
             return
-        if await answer(host, port, self._expected, LAST_CHANCE) is None:
+        last_chance = QUICK if self._expected == "TLS" else LAST_CHANCE
+        if await answer(host, port, self._expected, last_chance) is None:
             self._found(other)
+
+
+async def _speaks(host: str, port: int, protocol: str) -> str | None:
+    """Return the protocol if the port speaks it, and ``None`` if it does not."""
+    return protocol if await answer(host, port, protocol, PATIENT) == protocol else None
+
+
+async def shaken(
+    loop: asyncio.AbstractEventLoop, endpoint: Endpoint, opening: Callable[[Opened], Coroutine[None, None, Stream[T]]]
+) -> Stream[T]:
+    """Open a stream with TLS. If the port is silent, ask which protocol it speaks without TLS.
+
+    Args:
+        opening: opens the stream, and calls its argument before the TLS handshake.
+
+    Raises:
+        ConnectionLostException: the port speaks another protocol; the text names it.
+    """
+    spoken: asyncio.Future[str] = loop.create_future()
+    inquiry = Inquiry(loop, "TLS", spoken.set_result)
+    opened = loop.create_task(opening(inquiry.begin))
+    either: set[asyncio.Future[Any]] = {opened, spoken}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not opened.done():
+            raise ConnectionLostException(mismatch(str(endpoint), spoken.result(), "TLS"))
+    except BaseException:
+        opened.cancel()
+        (end,) = await asyncio.gather(opened, return_exceptions=True)
+        if not isinstance(end, BaseException):  # it succeeded at the moment at which the caller gave up
+            end[0].close()
+        raise
+    finally:
+        inquiry.end()
+    return opened.result()
 
 
 def _may_ask(address: tuple[str, int], now: float) -> bool:

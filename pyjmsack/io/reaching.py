@@ -32,6 +32,7 @@ async def connect(
     *,
     ssl: SSLContext | None,
     server_hostname: str | None,
+    opened: Callable[[tuple[str, int]], None] = lambda place: None,
 ) -> tuple[asyncio.BaseTransport, P]:
     """Connect to one of the addresses. Return the transport and the protocol, as ``loop.create_connection`` does.
 
@@ -40,17 +41,23 @@ async def connect(
     If the protocol closed the connection before that, uvloop would close the file descriptor a second time later, when
     the descriptor may belong to another connection.
 
+    Args:
+        opened: called with the address when the socket is connected, or on other loops when it is about to be. The TLS
+            handshake comes after this.
+
     Raises:
         OSError: no address can be reached, or the TLS handshake failed.
     """
     if isinstance(loop, asyncio.BaseEventLoop):
         sock = await reach(loop, addresses, local)
+        opened(sock.getpeername()[:2])
         return await loop.create_connection(protocol, sock=sock, ssl=ssl, server_hostname=server_hostname)
     errors: list[BaseException] = []
     for family, _, _, _, place in addresses:
         try:
             ours: Any = _place(family, local)[:2] if local else None  # the stubs of asyncio do not allow None
             host, port = place[:2]
+            opened((host, port))
             return await loop.create_connection(
                 protocol, host, port, ssl=ssl, server_hostname=server_hostname, local_addr=ours
             )

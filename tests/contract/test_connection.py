@@ -286,6 +286,17 @@ async def test_the_port_of_the_other_protocol_is_named(
         await asyncio.wait_for(jms.connection(url), PATIENCE)
 
 
+async def test_a_port_without_tls_is_named(jms: Jms, broker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S129: Artemis says nothing at all there, and Classic says something that is no TLS."""
+    monkeypatch.setattr("pyjmsack.io.inquiry._asked", {})
+    scheme = {"amqp": "amqps", "stomp": "stomp+ssl"}[jms.target.protocol]
+    plain = getattr(broker, f"{jms.target.protocol}_url").partition("?")[0]
+    url = f"{scheme}://{plain.partition('://')[2]}?transport.trustAll=true"
+    with pytest.raises(JMSException, match=r"speaks (AMQP|STOMP), not TLS|does not speak TLS") as caught:
+        await asyncio.wait_for(jms.connection(url), PATIENCE)
+    assert not isinstance(caught.value, RequestTimedOutException)
+
+
 @pytest.mark.option("jms.requestTimeout", "amqp", "stomp")
 async def test_a_request_without_an_answer_is_an_error_bounded_in_time(jms: Jms) -> None:
     """S129, jms.requestTimeout."""

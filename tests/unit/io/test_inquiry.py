@@ -17,7 +17,7 @@ from pyjmsack.probing import GREETINGS
 from pyjmsack.uri import parse_url
 
 PATIENCE = 60.0
-ANSWERS = {"AMQP": b"AMQP\3\1\0\0", "STOMP": b"CONNECTED\nversion:1.2\n\n\0"}
+ANSWERS = {"AMQP": b"AMQP\3\1\0\0", "STOMP": b"CONNECTED\nversion:1.2\n\n\0", "TLS": b"\x15\3\1\0\2\2\x28"}
 EITHER = pytest.mark.parametrize(("scheme", "other"), [("amqp", "STOMP"), ("stomp", "AMQP")])
 
 
@@ -25,6 +25,7 @@ EITHER = pytest.mark.parametrize(("scheme", "other"), [("amqp", "STOMP"), ("stom
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Streams lose patience at once, and no address was asked before."""
     monkeypatch.setattr(inquiry, "SILENCE", 0.01)
+    monkeypatch.setattr(inquiry, "SILENCE_OF_TLS", 0.01)
     monkeypatch.setattr(inquiry, "_asked", {})
 
 
@@ -36,6 +37,7 @@ class Port:
         self._answer = answer
         self.number = 0
         self.heard: list[bytes] = []
+        self.closed = 0
         self.ended = asyncio.Event()
         """The second probe is over."""
         self.stream: asyncio.StreamWriter | None = None
@@ -54,6 +56,9 @@ class Port:
         if number == 2:
             self.ended.set()
         writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        self.closed += 1
 
 
 @contextlib.asynccontextmanager
@@ -62,6 +67,7 @@ async def listening(answer: Callable[[bytes], bytes | None]) -> AsyncIterator[Po
     async with await asyncio.start_server(port.serve, "127.0.0.1", 0) as server:
         port.number = server.sockets[0].getsockname()[1]
         yield port
+        await until(lambda: port.closed == len(port.heard))
 
 
 class Stream(RecordingEngine):
@@ -206,5 +212,61 @@ def test_a_connection_that_has_met_its_broker_asks_nobody_when_it_is_lost() -> N
             assert again.stream._inquiry is None
             again.stream.close()
             await asyncio.wait_for(again.over, PATIENCE)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("scheme", "spoken"), [("amqps", "AMQP"), ("stomp+ssl", "STOMP"), ("amqps", "STOMP")])
+def test_a_port_that_does_not_answer_tls_is_asked_what_it_speaks_without_tls(scheme: str, spoken: str) -> None:
+    """S129: it took until ``jms.connectTimeout``."""
+
+    async def main() -> None:
+        async with listening(speaks(spoken)) as port:
+            stream, _ = connected(scheme, port)
+            error = await asyncio.wait_for(stream.over, PATIENCE)
+            assert isinstance(error, ConnectionLostException)
+            assert f"{scheme}://127.0.0.1:{port.number} speaks {spoken}, not TLS: use {spoken.lower()}://" in str(error)
+            assert port.heard[-1] == GREETINGS["TLS"]
+
+    asyncio.run(main())
+
+
+def test_a_slow_port_with_and_without_tls_is_waited_for() -> None:
+    async def main() -> None:
+        async with listening(speaks("AMQP", "TLS")) as port:
+            stream, connector = connected("amqps", port)
+            await until(lambda: port.heard and port.heard[-1] == GREETINGS["TLS"])
+            await until(lambda: not [task for task in asyncio.all_tasks() if "Inquiry" in repr(task)])
+            assert not stream.lost
+            connector.cancel()
+
+    asyncio.run(main())
+
+
+def test_a_stream_that_is_given_up_during_its_handshake_leaves_no_socket() -> None:
+    async def main() -> None:
+        async with listening(lambda data: None) as port:
+            stream, connector = connected("amqps", port)
+            await until(lambda: port.heard and port.heard[0])
+            connector.cancel()
+            await until(lambda: port.stream and port.stream.is_closing())
+            assert not stream.lost
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_has_met_its_broker_asks_no_port_about_tls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that comes back is slow, and all its clients come at once."""
+    monkeypatch.delattr("pyjmsack.io.driver.shaken")
+
+    async def main() -> None:
+        async with listening(speaks("AMQP")) as port:
+            url = parse_url(f"amqps://127.0.0.1:{port.number}")
+            connector = AsyncioConnector(url, asyncio.get_running_loop(), None)
+            connector._history.answered = True
+            stream, _ = connected("amqps", port, connector)
+            await until(lambda: port.heard and port.heard[0])
+            assert not stream.lost
+            connector.cancel()
 
     asyncio.run(main())
