@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
 from pyjmsack.core.runtime import Command, run_commands
 from pyjmsack.core.steps import Steps
@@ -298,6 +298,16 @@ class Opening(Generic[T]):
         self._opening = opening
         self._end = end
         self._object: T | None = None
+
+    if not TYPE_CHECKING:  # type checkers must keep refusing each attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"this object is still to be opened and has no attribute {name!r}: write `await ...` to open it, or"
+                " `async with ... as name:` to open and close it",
+                name=name,
+                obj=self,
+            )
 
     def __await__(self) -> Generator[Any, None, T]:
         return self._opening.__await__()

@@ -27,6 +27,7 @@ _NEXT_STEPS: tuple[tuple[type[JMSException], str], ...] = (
     ),
 )
 _UNREACHABLE = "start one with `pyjmsack broker`, or point --url (PYJMSACK_URL) at a running one"
+_NOBODY_HERE = "or point --url (PYJMSACK_URL) at a running one"
 _NO_JOLOKIA = "look at the URL in --jolokia, in PYJMSACK_JOLOKIA, or in the context"
 _LOST = "look at the broker's log, and run the command again; a message that was not confirmed may then come twice"
 _IN_DOUBT = "the transaction may have taken effect: see what the broker has before you run the command again"
@@ -62,7 +63,9 @@ def _next_step(error: BaseException) -> str | None:
     if isinstance(error, ConnectionLostException):
         if "cannot connect to Jolokia" in str(error):
             return _NO_JOLOKIA
-        return _UNREACHABLE if isinstance(error.__cause__, OSError) and "cannot connect" in str(error) else _LOST
+        if not isinstance(error.__cause__, OSError) or "cannot connect" not in str(error):
+            return _LOST
+        return _NOBODY_HERE if str(error).endswith("`pyjmsack broker`") else _UNREACHABLE
     if isinstance(error, TransactionRolledBackException) and error.in_doubt:
         return _IN_DOUBT
     if isinstance(error, JMSSecurityException) and (

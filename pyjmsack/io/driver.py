@@ -11,6 +11,7 @@ from asyncio.trsock import TransportSocket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from ipaddress import ip_address
 from ssl import SSLContext, SSLError
 from typing import cast
 from weakref import WeakKeyDictionary
@@ -42,6 +43,8 @@ pieces."""
 READ_SIZE = 1 << 18
 """The largest number of bytes that one read takes from the socket."""
 
+_START_ONE = "; no broker listens there: start one with `pyjmsack broker`"
+"""The next step for a port of this machine at which nobody listens."""
 _MOST_HELPERS = 2
 """The largest number of threads with which one connection works on files. One thread writes large messages. The other
 reads these messages, or certificates."""
@@ -336,7 +339,8 @@ class AsyncioConnector:
         except SSLError as error:
             failed(_caused(handshake_error(endpoint, error), error))
         except Exception as error:  # OSError, or the error for a host name or a socket option that Python refuses
-            failed(_caused(ConnectionLostException(f"cannot connect to {endpoint}: {error}"), error))
+            step = _START_ONE if isinstance(error, ConnectionRefusedError) and _is_here(endpoint.host) else ""
+            failed(_caused(ConnectionLostException(f"cannot connect to {endpoint}: {error}{step}"), error))
 
     async def _open(self, endpoint: Endpoint, engine: Engine) -> None:
         options = self._options
@@ -381,6 +385,14 @@ def _expected(endpoint: Endpoint) -> str | None:
     Returns ``None`` for a WebSocket, because its engine checks the protocol itself.
     """
     return None if SCHEMES[endpoint.scheme].websocket else SCHEMES[endpoint.scheme].protocol.upper()
+
+
+def _is_here(host: str) -> bool:
+    """Return True if a host name or an address means this machine."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:  # the name of another machine
+        return False
 
 
 def _caused(error: JMSException, cause: Exception) -> JMSException:

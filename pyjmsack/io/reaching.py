@@ -154,4 +154,7 @@ def _give_up(attempt: asyncio.Task[socket.socket]) -> None:
 def _all_of(errors: Sequence[BaseException]) -> BaseException:
     """Combine the errors of all addresses in one error."""
     texts = [*dict.fromkeys(map(str, errors))]
-    return errors[0] if len(texts) == 1 else OSError("; ".join(texts))
+    if len(texts) == 1:
+        return errors[0]
+    refused = all(isinstance(error, ConnectionRefusedError) for error in errors)
+    return (ConnectionRefusedError if refused else OSError)("; ".join(texts))

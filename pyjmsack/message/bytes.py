@@ -55,6 +55,7 @@ class BytesMessage(Message):
     __slots__ = ("_away", "_buffer", "_position")
 
     wire_type: ClassVar[int] = 3
+    _body_is: ClassVar[str] = "bytes; read `data`"
 
     def __init__(self, data: bytes | bytearray | memoryview | None = None) -> None:
         super().__init__()

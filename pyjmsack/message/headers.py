@@ -180,7 +180,10 @@ class Headers:
             elif name in _LOADABLE:
                 value = self._lazy.load_header(name)
             else:
-                raise AttributeError(no_such_name(type(self), name), name=name, obj=self)
+                text = no_such_name(type(self), name)
+                if name in _BODIES and text.endswith(repr(name)):
+                    text = f"{text}: the body of this message is {self._body_is}"
+                raise AttributeError(text, name=name, obj=self)
             setattr(self, name, value)
             return value
 
@@ -350,6 +353,8 @@ def _is_empty(message: Headers, slot: str) -> bool:
     return False
 
 
+_BODIES = frozenset(("text", "data", "object", "getText", "getObject", "get_text", "get_data"))
+"""Names with which a program asks for the body of one class of messages."""
 _LOADABLE = frozenset(Headers.__slots__) - {"__weakref__", "_lazy"}
 
 

@@ -37,6 +37,7 @@ class MapMessage(Message, MutableMapping[str, Value]):
     __slots__ = ()
 
     wire_type: ClassVar[int] = 2
+    _body_is: ClassVar[str] = "a map; read `body`, or one value with `message['name']`"
 
     def __init__(self, items: Mapping[str, Value] | Iterable[tuple[str, Value]] | None = None) -> None:
         super().__init__()

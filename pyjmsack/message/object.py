@@ -42,6 +42,7 @@ class ObjectMessage(Message):
     __slots__ = ()
 
     wire_type: ClassVar[int] = 1
+    _body_is: ClassVar[str] = "an object; read `object`"
 
     def __init__(self, obj: Any = None, content_type: str | None = None) -> None:
         super().__init__()

@@ -37,6 +37,7 @@ class StreamMessage(Message):
     __slots__ = ("_part", "_position")
 
     wire_type: ClassVar[int] = 4
+    _body_is: ClassVar[str] = "a stream of values; read `body`"
 
     def __init__(self, items: Iterable[Value] | None = None) -> None:
         super().__init__()

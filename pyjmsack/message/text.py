@@ -23,6 +23,7 @@ class TextMessage(Message):
     __slots__ = ()
 
     wire_type: ClassVar[int] = 5
+    _body_is: ClassVar[str] = "a text; read `text`"
 
     def __init__(self, text: str | None = None) -> None:
         super().__init__()

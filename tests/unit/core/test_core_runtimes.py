@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from pyjmsack import aio
 from pyjmsack.aio._runtime import HAS_CANCELLING, AioRuntime, SessionLock, TaskDispatcher, ends_task, make_task
 from pyjmsack.core.guard import nothing
 from pyjmsack.core.runtime import all_called
@@ -705,3 +706,12 @@ def test_a_close_in_the_middle_of_a_close_gives_the_loop_thread_back_once() -> N
     runtime.close()
     assert thread.users == before - 1
     other.release()
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_an_object_whose_opening_was_not_awaited_says_so() -> None:
+    """``'Opening' object has no attribute 'create_session'`` explained nothing."""
+    connection = aio.ConnectionFactory("amqp://127.0.0.1:1").create_connection()
+    with pytest.raises(AttributeError, match=r"has no attribute 'create_session': write `await \.\.\.`.*`async with"):
+        connection.create_session()  # type: ignore[attr-defined]  # type checkers see the mistake, too
+    assert not hasattr(connection, "close")

@@ -230,12 +230,28 @@ def opened(url: str) -> Exception | FakeEngine:
     return asyncio.run(open_stream(url))
 
 
-def test_a_refused_connection_is_lost_with_its_cause_s129() -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_refused_connection_is_lost_with_its_cause_s129(host: str) -> None:
+    """On this machine the error says how to start a broker."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    error = opened(f"amqp://127.0.0.1:{port}")
+    error = opened(f"amqp://{host}:{port}")
     assert isinstance(error, ConnectionLostException)
     assert isinstance(error.__cause__, OSError)
+    assert str(error).endswith("; no broker listens there: start one with `pyjmsack broker`")
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "broker.example", "fd00::1"])
+def test_a_refused_connection_of_another_machine_is_no_reason_to_start_a_broker(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        raise ConnectionRefusedError(111, "refused")
+
+    monkeypatch.setattr("pyjmsack.io.driver.Names.look_up", refuse)
+    error = opened(f"amqp://{f'[{host}]' if ':' in host else host}")
+    assert "cannot connect" in str(error)
+    assert "pyjmsack broker" not in str(error)
 
 
 def test_a_name_that_does_not_exist_is_a_lost_connection_s129() -> None:

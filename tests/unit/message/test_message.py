@@ -15,7 +15,7 @@ from pyjmsack.errors import (
     MessageNotWriteableException,
     UnsupportedFeatureException,
 )
-from pyjmsack.message import BytesMessage, MapMessage, Message, StreamMessage, TextMessage, to_message
+from pyjmsack.message import BytesMessage, MapMessage, Message, ObjectMessage, StreamMessage, TextMessage, to_message
 from pyjmsack.types import DeliveryMode, Outcome
 
 NOON = datetime(2024, 2, 29, 12, 0, 0, 123000, tzinfo=timezone.utc)
@@ -365,3 +365,25 @@ def test_send_refuses_the_rest_s69() -> None:
     for wrong in (None, 5, object(), {1: 2}, [{}]):
         with pytest.raises(MessageFormatException, match=r"expected|name 1"):
             to_message(wrong)
+
+
+@pytest.mark.parametrize(
+    ("message", "name", "body"),
+    [
+        (MapMessage({"a": 1}), "text", "a map; read `body`, or one value with `message['name']`"),
+        (BytesMessage(b"a"), "text", "bytes; read `data`"),
+        (TextMessage("a"), "data", "a text; read `text`"),
+        (StreamMessage(), "getText", "a stream of values; read `body`"),
+        (ObjectMessage(), "text", "an object; read `object`"),
+        (Message(), "text", "what the sender chose, or nothing; read `body`"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_a_body_that_the_message_does_not_have_is_an_error_that_names_the_body_that_it_has(
+    message: Message, name: str, body: str
+) -> None:
+    with pytest.raises(AttributeError) as caught:
+        getattr(message, name)
+    assert str(caught.value) == (
+        f"'{type(message).__name__}' object has no attribute {name!r}: the body of this message is {body}"
+    )
