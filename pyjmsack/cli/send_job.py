@@ -23,6 +23,8 @@ WINDOW = 2048
 """The largest number of unconfirmed sends. The number is below the producer's own limit, because a signal does not
 interrupt a wait of the producer."""
 
+_FOR_TEXT = "FILE is the name of a file; to send a text, pipe it: echo TEXT | pyjmsack send DESTINATION"
+
 
 class SendJob:
     """Sends items without waiting for each answer. The answers arrive on the session's completion thread."""
@@ -55,7 +57,8 @@ class SendJob:
             if self._transaction and self._error is None:
                 self._commit(session)
         except InputError as error:
-            self._fail(str(error))
+            absent = isinstance(error.__cause__, FileNotFoundError)
+            self._fail(f"{error}; {_FOR_TEXT}" if absent else str(error))
         except JMSException as error:
             self._fail(explain(error))
         finally:

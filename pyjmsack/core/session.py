@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -28,6 +29,7 @@ from pyjmsack.uri import DestinationOptions
 
 __all__ = ["Session", "SessionFace"]
 
+log = logging.getLogger("pyjmsack")
 T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 
 
@@ -85,6 +87,7 @@ class Session:
         self._consumer_made = consumer_made
         self._closing: Completion[None] | None = None
         self._completions: Completions | None = None
+        self._has_warned = False
         self.face = face(self)
 
     # -- state --------------------------------------------------------------------------------------------------
@@ -311,12 +314,21 @@ class Session:
 
     def _settle_message(self, message: Message, outcome: Outcome) -> None:
         self._require(outcome)
+        if message._delivery.settled:
+            self._warn_of_second(outcome, message)
         consumer = self.consumers.get(message._delivery.consumer_id)
         if consumer is None:
             return
         if consumer.trace is not None and not message._delivery.settled:
             consumer.trace.settle(outcome, message)
         consumer.unsettled.settle_one(message._delivery, outcome)
+
+    def _warn_of_second(self, outcome: Outcome, message: Message) -> None:
+        """Log, once, that a message has its outcome already (S28). A second acceptance is harmless, so it is silent."""
+        if outcome is not Outcome.ACCEPTED and not self._has_warned:
+            self._has_warned = True
+            place = message._destination
+            log.warning("a message of %r has an outcome already, so %s has no effect (S28)", place, outcome.name)
 
     def _require(self, outcome: Outcome) -> None:
         """Refuse an outcome that this broker would replace by another outcome (S119)."""

@@ -188,7 +188,9 @@ def test_a_refused_send_names_its_line(cli: Cli, queue_name: str, options: tuple
 def test_an_unreadable_file_is_a_failure(cli: Cli, queue_name: str, tmp_path: Path) -> None:
     result = cli.run("send", queue_name, tmp_path / "absent")
     assert result.exit_code == 1
-    assert "No such file" in result.stderr
+    assert (
+        "absent: No such file or directory; FILE is the name of a file; to send a text, pipe it: echo" in result.stderr
+    )
 
 
 def test_map_stream_and_object_bodies_keep_their_java_types(cli: Cli, queue_name: str) -> None:

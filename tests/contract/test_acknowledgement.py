@@ -207,6 +207,24 @@ async def test_a_second_acknowledge_of_the_same_message_does_nothing(jms: Jms) -
     assert counts(await jms.left("b")) == jms.ways.counted(2)
 
 
+async def test_a_second_outcome_of_the_same_message_does_nothing_and_is_told_of(
+    jms: Jms, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S28: the caller may believe that the message is a dead letter now."""
+    await jms.send("a", "b")
+    consumer = await jms.consumer(INDIVIDUAL)
+    for message in await take(consumer, 2):
+        message.accept()
+        message.accept()
+        assert ("has an outcome already" in caplog.text) == (message.body == "b")
+        message.reject()
+        message.release()
+    assert caplog.text.count("has an outcome already, so REJECTED has no effect (S28)") == 1
+    assert caplog.text.count("has an outcome already") == 1
+    await jms.left()
+    await jms.dead()
+
+
 async def test_unacknowledged_messages_return_in_order_counted_and_prefetched_ones_uncounted(jms: Jms) -> None:
     """S30, S31."""
     await jms.send("a", "b", "c", "d")
