@@ -78,6 +78,8 @@ class TracedSend:
         """Return steps that first run the given ``steps``, which wait for the answer, and then end the operation.
         Called before the send leaves.
         """
+        if self._operation is None:
+            return steps
         self._awaited = True
         return self._confirmed(steps)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from time import time_ns
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -15,11 +16,13 @@ from opentelemetry.metrics import Histogram
 from opentelemetry.trace import (
     INVALID_SPAN,
     Link,
+    NonRecordingSpan,
     Span,
     SpanContext,
     SpanKind,
     Status,
     StatusCode,
+    Tracer,
     get_current_span,
     set_span_in_context,
 )
@@ -29,9 +32,13 @@ from pyjmsack.kept import LONGEST
 from pyjmsack.message import Message
 from pyjmsack.otel.limits import PropertyGetter, PropertySetter, property_name
 from pyjmsack.otel.settings import Hook, Settings
+from pyjmsack.otel.w3c import standard
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo
 from pyjmsack.spi.tracing import Sent
+
+if TYPE_CHECKING:
+    from pyjmsack.otel.sampling import Sampling
 
 __all__ = ["OpenTelemetryTracing"]
 
@@ -135,9 +142,12 @@ class OpenTelemetryTracing:
         self.tracer = settings.tracer()
         self.propagator = settings.propagator()
         self.instruments = settings.instruments()
+        self.sampling = sampling_of(self.tracer)
+        """The decisions about sampling. ``None`` means that the SDK decides about each span."""
         self.created: WeakKeyDictionary[Inbound, SpanContext] = WeakKeyDictionary()
         """For each message that the caller has not acknowledged yet, the context in which the message was made."""
-        self._fields = [property_name(field) for field in self.propagator.fields]
+        self._fields = frozenset(property_name(field) for field in self.propagator.fields)
+        self._w3c = standard(self.propagator)
         self._common: Attributes = {"messaging.system": SYSTEM}
         self._places: dict[tuple[str, Destination | None, bool], _Place] = {}
 
@@ -176,21 +186,46 @@ class OpenTelemetryTracing:
         parent: Context | None = None,
         links: Sequence[Link] = (),
         since: int | None = None,
+        choice: int | None = None,
     ) -> Span:
-        """Start a span. The sampler sees only the attributes of the place, which is enough for the conventions. The
-        other attributes are made only if the span is sampled."""
-        span = self.tracer.start_span(place.name, parent, kind, place.attributes, links, since)
-        if span.is_recording():
-            if message is not None:
-                span.set_attributes(_about(message))
-            span.set_attributes(more)
-        return span
+        """Start a span. An unknown sampler sees only the attributes of the place, which is enough for the conventions.
+        The other attributes are made only if the span is sampled.
+
+        Args:
+            place: the attributes of all such spans.
+            kind: the kind of the span.
+            message: the message of the operation, if there is only one.
+            more: further attributes.
+            parent: the context with the parent. ``None`` stands for the current context.
+            links: the links.
+            since: when the operation began. ``None`` means now.
+            choice: the decision of :meth:`choose`, if it was made already.
+        """
+        if self.sampling is None:
+            span = self.tracer.start_span(place.name, parent, kind, place.attributes, links, since)
+            if span.is_recording():
+                span.set_attributes(_about(message, more))
+            return span
+        above = parent_of(parent)
+        choice = self.sampling.choose(above) if choice is None else choice
+        if choice > 0:
+            return self.sampling.span(choice, above)
+        tracer = self.sampling.tracer(-choice) if choice else self.tracer
+        attributes = {**place.attributes, **_about(message, more)}
+        return tracer.start_span(place.name, parent, kind, attributes, links, since)
+
+    def choose(self, parent: SpanContext | None) -> int:
+        """Decide about a span before it is made. The result is that of ``Sampling.choose``."""
+        return 0 if self.sampling is None else self.sampling.choose(parent)
 
     def extract(self, message: Message) -> Context:
         """Return the context that the producer wrote into a message."""
         properties: Mapping[str, Any] | None = message._properties
-        if not properties or not any(field in properties for field in self._fields):
+        if not properties or self._fields.isdisjoint(properties):
             return _NOTHING
+        created = None if self._w3c is None else self._w3c.read(properties)
+        if created is not None:
+            return set_span_in_context(NonRecordingSpan(created), _NOTHING)
         return self.propagator.extract(properties, _NOTHING, _GETTER)
 
     # -- sending ------------------------------------------------------------------------------------------------
@@ -202,21 +237,40 @@ class OpenTelemetryTracing:
         A received message has the context of its earlier send. This method replaces that context by the new one.
         """
         own: dict[str, Any] = message._properties or {}
-        foreign = any(field in own for field in self._fields)
-        given = INVALID_SPAN.get_span_context()
-        # the properties are read-only in a received message, whose context belongs to the earlier send
-        if foreign and not message._properties_readonly:
-            given = get_current_span(self.extract(message)).get_span_context()
-        place = self.place("send", destination, bound=bound)
-        if given.is_valid:  # the application made this context for the message, and not for this send
-            span = self.start(place, SpanKind.CLIENT, message, links=[Link(given)])
-            properties = None
-        else:
-            span = self.start(place, SpanKind.PRODUCER, message)
-            properties = {**own}
-            for field in self._fields if foreign else ():
+        properties = {**own}
+        if own and not self._fields.isdisjoint(own):
+            # the properties are read-only in a received message, whose context belongs to the earlier send
+            given = INVALID_SPAN if message._properties_readonly else get_current_span(self.extract(message))
+            if given.get_span_context().is_valid:
+                return self._send_as_made(message, self.place("send", destination, bound=bound), given)
+            for field in self._fields:
                 properties.pop(field, None)
+        context = contexts.get_current()
+        parent = parent_of(context)
+        choice = self.choose(parent)
+        if choice > 0 and self.sampling is not None and self._w3c is not None:  # the message needs only the ids
+            flags, span_id = self.sampling.ids(parent)
+            self._w3c.write(properties, choice, span_id, flags, None if parent is None else parent.trace_state)
+            self._w3c.write_baggage(properties, context, parent)
+            if self.instruments is None:
+                return Sent(None, properties)
+            return self._sent(INVALID_SPAN, message, self.place("send", destination, bound=bound), properties)
+        place = self.place("send", destination, bound=bound)
+        span = self.start(place, SpanKind.PRODUCER, message, choice=choice)
+        made = span.get_span_context()
+        if self._w3c is None or not made.is_valid:
             self.propagator.inject(properties, set_span_in_context(span), _SETTER)
+        else:
+            self._w3c.write(properties, made.trace_id, made.span_id, made.trace_flags, made.trace_state)
+            self._w3c.write_baggage(properties, context, parent)
+        return self._sent(span, message, place, properties)
+
+    def _send_as_made(self, message: Message, place: _Place, given: Span) -> Sent:
+        """Start the span of a send whose message has a context that the application made for this message."""
+        span = self.start(place, SpanKind.CLIENT, message, links=[Link(given.get_span_context())])
+        return self._sent(span, message, place, None)
+
+    def _sent(self, span: Span, message: Message, place: _Place, properties: dict[str, Any] | None) -> Sent:
         call(self.settings.send_hook, span, message)
         if self.instruments is None:
             return Sent(_Operation(span, None, {}) if span.is_recording() else None, properties)
@@ -229,22 +283,22 @@ class OpenTelemetryTracing:
         return OpenTelemetryConsumer(self, info)
 
     def operation(
-        self,
-        name: str,
-        destination: Destination | None,
-        message: Message | None,
-        more: Attributes,
-        *,
-        created: Sequence[SpanContext],
-    ) -> _Operation:
-        """Start an operation that settles messages."""
+        self, name: str, destination: Destination | None, message: Message | None, more: Attributes, *inbounds: Inbound
+    ) -> _Operation | None:
+        """Start an operation that settles messages. Return ``None`` if nobody would see it."""
+        choice = self.choose(parent_of(None))
+        if choice > 0 and self.instruments is None:
+            return None
+        known = (self.created.get(inbound) for inbound in inbounds)
+        created = {(each.trace_id, each.span_id): each for each in known if each is not None}.values()
+        links = [Link(each) for each in islice(created, LINKS)]
         place = self.place(name, destination)
-        span = self.start(place, SpanKind.CLIENT, message, more, links=[Link(each) for each in created[:LINKS]])
+        span = self.start(place, SpanKind.CLIENT, message, more, links=links, choice=choice)
         return _Operation(span, None if self.instruments is None else self.instruments.operation, place.measured)
 
-    def transaction(self, name: str, count: int) -> _Operation:
+    def transaction(self, name: str, count: int) -> _Operation | None:
         """Start the span of the ``commit`` or the ``rollback`` of a transaction with ``count`` messages."""
-        return self.operation(name, None, None, {"messaging.batch.message_count": count}, created=())
+        return self.operation(name, None, None, {"messaging.batch.message_count": count})
 
 
 class _Sending(_Operation):
@@ -278,14 +332,18 @@ class OpenTelemetryConsumer:
         acknowledges the message, and the acknowledgement gets a span too."""
         tracing = self._tracing
         began = time_ns() if since is None else since
+        choice = tracing.choose(parent_of(None))
+        if choice > 0 and accepts and tracing.instruments is None:
+            return
         created = get_current_span(tracing.extract(message)).get_span_context()
         if not accepts:
             self._remember(message, created)
+        if choice > 0 and tracing.instruments is None:
+            return
         links = [Link(created)] if created.is_valid else []
         place = tracing.place("receive", self._destination)
-        span = tracing.start(place, SpanKind.CLIENT, message, self._more, links=links, since=since)
-        if span.is_recording():
-            span.set_attributes(_count(message))
+        more = self._received(message)
+        span = tracing.start(place, SpanKind.CLIENT, message, more, links=links, since=since, choice=choice)
         call(tracing.settings.receive_hook, span, message)
         # if the span is not sampled, its child is not sampled either
         if accepts and (span.is_recording() or tracing.instruments is not None):
@@ -320,30 +378,33 @@ class OpenTelemetryConsumer:
             parent = contexts.get_current()
         elif tracing.settings.process_parent == "ambient":
             parent = set_span_in_context(INVALID_SPAN, context)
+        above = parent_of(parent)
+        choice = tracing.choose(above)
         place = tracing.place("process", self._destination)
-        links = [Link(created)] if created.is_valid else []
-        span = tracing.start(place, SpanKind.CONSUMER, message, self._more, parent=parent, links=links)
-        if span.is_recording():
-            span.set_attributes(_count(message))
-        call(tracing.settings.receive_hook, span, message)
+        if choice > 0 and tracing.sampling is not None:
+            span: Span = tracing.sampling.span(choice, above)
+        else:
+            links = [Link(created)] if created.is_valid else []
+            more = self._received(message)
+            span = tracing.start(place, SpanKind.CONSUMER, message, more, parent=parent, links=links, choice=choice)
+            call(tracing.settings.receive_hook, span, message)
         if not received:
             self._consumed(place)
         histogram = None if tracing.instruments is None else tracing.instruments.process
         return _Processing(span, histogram, self._measured(place), set_span_in_context(span, parent))
 
-    def settle(self, name: str, message: Message) -> _Operation:
+    def settle(self, name: str, message: Message) -> _Operation | None:
         """Start the span for the outcome of one message, such as ``accept``."""
-        tracing = self._tracing
-        created = tracing.created.get(message._delivery)
-        known = [] if created is None else [created]
-        return tracing.operation(name, self._destination, message, self._more, created=known)
+        return self._tracing.operation(name, self._destination, message, self._more, message._delivery)
 
-    def acknowledge(self, name: str, inbounds: Sequence[Inbound]) -> _Operation:
+    def acknowledge(self, name: str, inbounds: Sequence[Inbound]) -> _Operation | None:
         """Start the span for the outcome of several messages that are settled together."""
-        found = (self._tracing.created.get(inbound) for inbound in inbounds)
-        created = [*{(each.trace_id, each.span_id): each for each in found if each is not None}.values()]
         more = {**self._more, "messaging.batch.message_count": len(inbounds)}
-        return self._tracing.operation(name, self._destination, None, more, created=created)
+        return self._tracing.operation(name, self._destination, None, more, *inbounds)
+
+    def _received(self, message: Message) -> Attributes:
+        """Return the attributes that only the span of a received message has."""
+        return {**self._more, "messaging.activemq.message.delivery_count": message._redelivery_count + 1}
 
     def _remember(self, message: Message, created: SpanContext) -> None:
         """Keep the context of a message until the message is acknowledged."""
@@ -373,6 +434,27 @@ class _Processing(_Operation):
         contexts.detach(self._token)
 
 
+def sampling_of(tracer: Tracer) -> Sampling | None:
+    """Return the decisions of a tracer. Return ``None`` if there is no SDK, or another one than that of
+    OpenTelemetry, or if it has to decide about each span."""
+    if type(tracer).__module__ != "opentelemetry.sdk.trace":
+        return None
+    from pyjmsack.otel.sampling import known_sampling  # late: this package does not need the SDK
+
+    return known_sampling(tracer)
+
+
+def parent_of(context: Context | None) -> SpanContext | None:
+    """Return the context of the span that is current in a context. ``None`` stands for the current context, and as a
+    result for no valid span."""
+    if context is None:
+        context = contexts.get_current()
+    if not context:
+        return None
+    found = get_current_span(context).get_span_context()
+    return found if found.is_valid else None
+
+
 def call(hook: Hook | None, span: Span, message: Message) -> None:
     """Call a hook of the user if the span is recorded. Log an error of the hook."""
     if hook is not None and span.is_recording():
@@ -382,16 +464,12 @@ def call(hook: Hook | None, span: Span, message: Message) -> None:
             log.warning("a hook of the instrumentation raised", exc_info=True)
 
 
-def _about(message: Message) -> Attributes:
-    """Return the attributes of one message."""
+def _about(message: Message | None, more: Attributes) -> Attributes:
+    """Return the attributes of one message, together with ``more``."""
     found: dict[str, Any] = {}
-    if message._message_id is not None:
+    if message is not None and message._message_id is not None:
         found["messaging.message.id"] = message._message_id[:LONGEST]
-    if message._correlation_id is not None:
+    if message is not None and message._correlation_id is not None:
         found["messaging.message.conversation_id"] = message._correlation_id[:LONGEST]
+    found.update(more)
     return found
-
-
-def _count(message: Message) -> Attributes:
-    """Return an attribute with the number of deliveries of a received message."""
-    return {"messaging.activemq.message.delivery_count": message._redelivery_count + 1}
