@@ -19,6 +19,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.sdk.trace.sampling import ParentBasedTraceIdRatio
 from opentelemetry.trace import SpanKind, StatusCode
 
 from pyjmsack.otel import PyjmsackInstrumentor
@@ -31,9 +32,9 @@ TRACEPARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 class Tracing:
     """What was traced in one test."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = 1.0) -> None:
         self._exporter = InMemorySpanExporter()
-        self.provider = TracerProvider()
+        self.provider = TracerProvider(sampler=ParentBasedTraceIdRatio(share))
         self.provider.add_span_processor(SimpleSpanProcessor(self._exporter))
         self.tracer = self.provider.get_tracer("test")
         self.reader = InMemoryMetricReader()
@@ -221,6 +222,38 @@ async def test_a_listener_is_a_process_span_in_the_trace_of_the_producer(jms: Jm
     assert [parent_of(span) for span in traced.named("accept")] == [id_of(first), id_of(second)]
     assert traced.named("receive") == [], "a listener asks for nothing"
     assert not trace.get_current_span().get_span_context().is_valid
+
+
+async def test_a_trace_that_is_not_sampled_travels_on(jms: Jms, traced: Tracing) -> None:
+    """From a send to the listener, whose logs have its ids, and to what the listener sends. There are no spans, and the
+    metrics count all."""
+    traced.close()
+    unsampled = Tracing(share=0.0)
+    unsampled.instrument()
+    session = await jms.session()
+    writer = await (await jms.session()).create_producer(jms.queue_with("consumer.prefetchSize=10"))
+    heard = Heard[tuple[str, trace.SpanContext]]()
+
+    async def listener(message: Message) -> None:
+        heard((str(message.properties["traceparent"]), trace.get_current_span().get_span_context()))
+        if message.body == "question":
+            await writer.send("answer")
+
+    (await session.create_consumer(jms.queue)).message_listener = listener
+    await jms.send("question")
+    question, answering = await heard.next()
+    answer, _ = await heard.next()
+    await jms.close()
+    unsampled.close()
+    version, trace_id, span_id, flags = question.split("-")
+    assert (version, int(flags, 16) & 1) == ("00", 0)
+    assert answer.split("-")[1] == trace_id == format(answering.trace_id, "032x")
+    assert len({span_id, format(answering.span_id, "016x"), answer.split("-")[2]}) == 3
+    assert not answering.trace_flags.sampled
+    assert unsampled.spans == []
+    found = unsampled.metrics()
+    assert [point.value for point in found["messaging.client.sent.messages"]] == [2]
+    assert [point.count for point in found["messaging.process.duration"]] == [2]
 
 
 async def test_a_prefetched_message_has_no_span(jms: Jms, traced: Tracing) -> None:
