@@ -146,6 +146,13 @@ def test_a_silent_client_sends_heart_beats(face: Face) -> None:
     peer.wait_beats(3)
 
 
+def test_a_broker_that_wants_heart_beats_more_often_gets_them(face: Face) -> None:
+    """S128: Artemis with a short ``connectionTtlMax`` drops a client that keeps to its own interval."""
+    peer = start(face, heart_beat="0,60")
+    face.connect(peer)
+    peer.wait_beats(20)
+
+
 def test_a_silent_broker_is_given_up(face: Face) -> None:
     """S128."""
     lost = Told()

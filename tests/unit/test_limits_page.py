@@ -64,6 +64,7 @@ LIMITS = {
     "threads with which one connection of `pyjmsack.aio`": "aio/_runtime.py _MOST_FILES",
     "threads with which one connection computes": "io/helpers.py MOST_DIGESTS",
     "queues that are remembered": "providers/stomp/window.py _MOST_REFUSING",
+    "queues over STOMP for which": "providers/stomp/caution.py _MOST_QUEUES",
     "queues, consumers or connections": "management/artemis.py _MAX_ROWS",
     "an answer of Jolokia": "management/jolokia.py _LARGEST",
     "a SASL frame that arrives": "providers/amqp/sasl.py _MAX_FRAME",

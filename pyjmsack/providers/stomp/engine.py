@@ -31,6 +31,8 @@ _EARLY = 0.4
 late."""
 _PATIENCE = 2.5
 """If no byte comes for this number of heart-beat intervals of the broker, the connection counts as lost."""
+_SHORTEST = 0.05
+"""The shortest interval in seconds between our heart-beats that the broker may choose, unless ours is shorter."""
 _PROBE = 1.0
 """A body that is still incomplete after this number of seconds may have a wrong content-length. The engine then sends a
 request, whose answer shows whether the body has ended."""
@@ -404,7 +406,7 @@ class StompEngine:
             ) from error
         ours = self._options.heart_beat
         offered, wanted = _heart_beat(headers.get("heart-beat", "0,0"))
-        self._interval = max(ours, wanted) if wanted else 0.0
+        self._interval = max(min(ours, _SHORTEST), min(ours, wanted)) if wanted else 0.0
         self._peer_interval = max(ours, offered) if offered else 0.0
         self._connected = True
         if self.stream is not None:

@@ -133,6 +133,12 @@ class StompReceiver:
         """Open a subscription in place of the one that :meth:`retire` ended, unless the consumer was closed."""
         self.subscriptions.replace_retired(self._renewed)
 
+    def take_all(self) -> None:
+        """Subscribe for the whole prefetch, because the time with one message at a time is over."""
+        self.subscriptions.take_all()
+        self._window.measure()
+        self.renew()
+
     def _renewed(self, error: BaseException | None) -> None:
         if error is not None and self._shared.engine.failed is None:
             self._sink.detached(error)
@@ -166,6 +172,8 @@ class StompReceiver:
 
     def fail(self, error: JMSException) -> None:
         """End the receiver with an error, because the connection ended."""
+        if not self.subscriptions.stopped:
+            self.subscriptions.lost()
         self.subscriptions.stopped = True
         self._drain.end(error)
         self._cancel_timers()

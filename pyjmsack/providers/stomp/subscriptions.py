@@ -4,10 +4,12 @@ receivers of one connection share. Here a subscription is the thing that one SUB
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Protocol
 
+from pyjmsack.providers.stomp.caution import Caution
 from pyjmsack.providers.stomp.dialect import StompDialect
 from pyjmsack.providers.stomp.engine import StompEngine
 from pyjmsack.providers.stomp.frames import Refusal, raw_header
@@ -31,6 +33,9 @@ class Receiver(Protocol):
 
     def burst_end(self) -> None:
         """Wake the consumer, because the burst of frames has ended."""
+
+    def take_all(self) -> None:
+        """Get as many messages ahead as the prefetch allows, no longer one message at a time."""
 
 
 class Redelivers(Protocol):
@@ -110,9 +115,11 @@ class Subscriptions:
         self._receiver: Receiver | None = receiver
         """The object that gets the messages. It is ``None`` after a close, because a circle of references would keep
         the closed consumer in memory."""
-        self._lines = encode_head(shared.dialect.subscribe_lines(info), shared.dialect.limits)
-        self.by_bytes = shared.dialect.window_in_bytes and info.prefetch > 1
-        """True if the broker counts the window in bytes."""
+        self._caution = Caution(shared.place, info.destination.name) if self._loses_counts else None
+        """Says whether the consumer gets one message at a time, because its connections were lost again and again."""
+        self.single = self._caution is not None and self._caution.single
+        """True while the consumer gets one message at a time for that reason."""
+        self._measure()
         self.all: list[StompSubscription] = []
         """The open subscriptions that get messages, in the order in which they were opened."""
         self._retired: list[StompSubscription] = []
@@ -138,6 +145,25 @@ class Subscriptions:
         """True if the consumer receives from a topic without a named subscription. The broker keeps no messages for
         such a consumer, so only this client can deliver them again."""
         return self._info.destination.is_topic and self._info.subscription is None
+
+    @property
+    def prefetch(self) -> int:
+        """The number of messages that the broker sends ahead."""
+        return 1 if self.single else self._info.prefetch
+
+    @property
+    def _loses_counts(self) -> bool:
+        """True if the loss of a connection counts a delivery for each message that the broker sent ahead, and makes
+        dead letters of them in the end. Artemis does so."""
+        info = self._info
+        temporary = info.destination.is_temporary or self.volatile
+        return self._dialect.routed and info.prefetch > 1 and not (info.presettled or temporary)
+
+    def _measure(self) -> None:
+        dialect = self._dialect
+        self._lines = encode_head(dialect.subscribe_lines(replace(self._info, prefetch=self.prefetch)), dialect.limits)
+        self.by_bytes = dialect.window_in_bytes and self.prefetch > 1
+        """True if the broker counts the window in bytes."""
 
     # -- begin and end ------------------------------------------------------------------------------------------
 
@@ -275,6 +301,25 @@ class Subscriptions:
         if inbound in self.outstanding and inbound.ack is not None:
             self._engine.write(b"ACK\n", inbound.ack, b"\n\0")
             self.acknowledged(inbound)
+            if self._caution is not None:
+                self._caution.acknowledged(inbound.size)
+                if self.single and not self._caution.single and self._receiver is not None:
+                    self._receiver.take_all()
+
+    def take_all(self) -> None:
+        """Subscribe for the whole prefetch from now on, no longer for one message at a time. End the present
+        subscriptions first, so that the broker has the next message back before it serves the new subscription."""
+        self.single = False
+        self._measure()
+        self.retire_all()
+        for subscription in [*self._retired]:
+            self.release(subscription)
+
+    def lost(self) -> None:
+        """Remember that the connection was lost, with the messages that the broker had sent ahead."""
+        if self._caution is not None and len(self.outstanding) > 1:
+            waiting = sum(inbound.size for inbound in self.outstanding)
+            self._caution.lost(self._shared.generation, waiting)
 
     def acknowledged(self, inbound: StompInbound) -> None:
         """Forget a message, because its ACK was sent, alone or as a part of a transaction."""

@@ -69,14 +69,20 @@ class Window:
         self._sink = sink
         self._subscriptions = subscriptions
         self._aside = aside
-        size = shared.dialect.window_size(info) if info.prefetch > 1 else 1
-        self.size = int(size * _FULL) if subscriptions.by_bytes else size
-        """The number of messages or bytes at which a subscription is full."""
-        self.widens = not info.presettled and not (serial and info.prefetch <= 1)
-        """True if the window gets more room when it is full."""
+        self._serial = serial
+        self.measure()
         self._place = shared.place, info.destination.name
         self._timer: Timer | None = None
         self._warned = False
+
+    def measure(self) -> None:
+        """Take over the number of messages that the subscriptions get ahead."""
+        subscriptions = self._subscriptions
+        size = self._shared.dialect.window_size(self._info) if subscriptions.prefetch > 1 else 1
+        self.size = int(size * _FULL) if subscriptions.by_bytes else size
+        """The number of messages or bytes at which a subscription is full."""
+        self.widens = not self._info.presettled and not (self._serial and subscriptions.prefetch <= 1)
+        """True if the window gets more room when it is full."""
 
     @property
     def is_full(self) -> bool:
