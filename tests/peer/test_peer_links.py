@@ -204,6 +204,17 @@ def test_a_refused_attach_raises_by_its_condition(face: Face, what: str, name: s
     peer.wait_frames("detach")
 
 
+@pytest.mark.parametrize("code", ["AMQ229032", "AMQ229213"])
+def test_a_permission_that_is_missing_is_a_security_error_whatever_the_condition(face: Face, code: str) -> None:
+    """S129: so Artemis answers if it would have to create the queue of a link, and the user may not create one."""
+    peer = face.peer(
+        **refusing("amqp:internal-error", f"{code}: User: alice does not have permission='CREATE_ADDRESS'")
+    )
+    with pytest.raises(JMSSecurityException, match="alice") as caught:
+        face.session(peer).create_producer(Queue("q"))
+    assert caught.value.error_code == "amqp:internal-error"
+
+
 @pytest.mark.option("jms.validateSelector", "amqp")
 def test_a_refused_selector_is_an_invalid_selector(face: Face) -> None:
     """S187, broker facts 9: both brokers say amqp:invalid-field."""

@@ -33,12 +33,18 @@ _BY_CONDITION: dict[str, type[JMSException]] = {
 }
 
 
+_DENIED = ("AMQ229032", "AMQ229213")
+"""The codes with which Artemis says that the user lacks a permission. If it has to create a queue for a link, and
+the user may not do that, the condition is ``amqp:internal-error``."""
+
+
 def _exception(error: Error | None, what: str, default: type[JMSException]) -> JMSException:
     if error is None:
         return default(what)
-    name = error.condition
-    text = f"{what}: {name}" + (f" ({error.description})" if error.description else "")
-    return _BY_CONDITION.get(name, default)(text, error_code=name)
+    name, description = error.condition, error.description or ""
+    text = f"{what}: {name}" + (f" ({description})" if description else "")
+    denied = name == "amqp:internal-error" and description.startswith(_DENIED)
+    return (JMSSecurityException if denied else _BY_CONDITION.get(name, default))(text, error_code=name)
 
 
 def connection_error(error: Error | None, what: str) -> JMSException:

@@ -38,6 +38,14 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], type[JMSException]], ...] = tuple(
 """Patterns for the words of an ERROR frame, each with the class of the exception. The first pattern that matches
 decides."""
 
+_FOREIGN = re.compile(r"\S{0,40}Message\[.*|\b(?:temp-)?(?:queue|topic)://\S*", re.DOTALL)
+"""The parts of a text that senders and users chose: a whole message, and names. Their words decide nothing."""
+_UNNAMED = "AMQ339011"
+"""The code of Artemis for a refused send. The text has the message and no reason."""
+_REASONS = (
+    "over STOMP Artemis gives no reason: the address may be full, or the user may lack a permission for it; the"
+    " broker's log and amqp:// tell"
+)
 _CODE = re.compile(r"AMQ[0-9]{6}|[A-Za-z]+Exception")
 _LONGEST = 500
 _SHOWN = 4 * _LONGEST
@@ -55,6 +63,9 @@ def error_of(head: bytes, body: bytes, what: str) -> JMSException:
         text = ""
     trace = body[:_LONGEST].decode("utf-8", "replace").strip()
     text = text or (trace or "no reason given").splitlines()[0]
-    kind = next((kind for words, kind in _BY_WORDS if words.search(text) or words.search(trace)), JMSException)
+    own = [_FOREIGN.sub("", part) for part in (text, trace)]
+    kind = next((kind for words, kind in _BY_WORDS if any(map(words.search, own))), JMSException)
     code = _CODE.search(text)
+    if text.startswith(_UNNAMED):
+        text = f"{own[0].strip()} ({_REASONS})"
     return kind(f"{what}: {text[:_LONGEST]}", error_code=code and code[0])

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from stomp.utils import Frame as OracleFrame
 from stomp.utils import convert_frame, encode, parse_frame
 
-from pyjmsack.errors import ConnectionLostException, MessageFormatException
+from pyjmsack.errors import (
+    ConnectionLostException,
+    JMSException,
+    MessageFormatException,
+    ResourceAllocationException,
+)
 from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import (
     Frame,
@@ -198,6 +203,34 @@ def test_an_error_that_repeats_a_whole_message_is_an_error() -> None:
     ((command, head, _, refusal),) = FrameParser(LIMITS).feed(b"ERROR\nmessage:no" + b"x" * 5000 + b"\n\n\0")
     assert (command, refusal) == (b"ERROR", None)
     assert str(error_of(head, b"", "refused")).startswith("refused: noxxx")
+
+
+ARTEMIS_REFUSAL = (
+    "AMQ339011 Error sending message CoreMessage[address=%s, properties=TypedProperties[note=%s]]@14073545"
+)
+CLASSIC_REFUSAL = "Persistent store is Full, 100%% of 6291456. Stopping producer to prevent flooding queue://%s.%s"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [(ARTEMIS_REFUSAL, JMSException), (CLASSIC_REFUSAL, ResourceAllocationException)]
+)
+@pytest.mark.parametrize("word", ["permission", "heartbeat", "selector", "password", "InvalidClientID"])
+def test_the_words_of_a_sender_do_not_decide_the_kind_of_an_error(
+    text: str, kind: type[JMSException], word: str
+) -> None:
+    """S129: a queue named "permission" that is full is no missing permission. Artemis repeats the whole message."""
+    error = error_of(b"\nmessage:" + (text % (word, word)).replace(":", "\\c").encode() + b"\n", b"", "refused")
+    assert type(error) is kind
+
+
+def test_a_refused_send_to_artemis_tells_the_possible_reasons_and_not_the_message() -> None:
+    """S129: over STOMP the broker says only that it refused."""
+    head = b"\nmessage:" + (ARTEMIS_REFUSAL % ("orders", "secret")).encode() + b"\n"
+    error = error_of(head, b"", "the broker refused the request")
+    assert str(error).startswith("the broker refused the request: AMQ339011 Error sending message (over STOMP Artemis")
+    assert "the address may be full" in str(error)
+    assert "secret" not in str(error)
+    assert error.error_code == "AMQ339011"
 
 
 @pytest.mark.parametrize("start", [b"HELLO", b"ERROR\nmessage:", b"RECEIPT\n\n"], ids=["command", "head", "body"])
