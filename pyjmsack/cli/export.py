@@ -73,7 +73,7 @@ def export(
     checked.warn_if_empty(written)
     if as_json and file is not None:
         print_json({"queue": queue, "written": written, "file": str(file)})
-    elif not left.count:
+    elif not left.all:
         remark(f"Exported {amount(written)} from {queue}.")
     left.check(f"Exported {amount(written)}")
 
@@ -109,6 +109,14 @@ class LeftOut:
     def __init__(self, queue: str) -> None:
         self._queue = queue
         self.count = 0
+        """The number of messages whose types a line cannot keep."""
+        self.unreadable = 0
+        """The number of messages that nobody can decode. The log has their reasons."""
+
+    @property
+    def all(self) -> int:
+        """The number of all messages that were left out."""
+        return self.count + self.unreadable
 
     def add(self, message: Message, error: MessageFormatException) -> None:
         """Count a message that is left out, because a line of JSON cannot represent it exactly. Print the reason only
@@ -127,11 +135,16 @@ class LeftOut:
         Raises:
             Failure: a message was left out.
         """
+        why = []
         if self.count:
-            raise Failure(
-                f"{done}. {amount(self.count)} of {self._queue} had to be left out, because a line cannot keep"
+            why.append(
+                f"{amount(self.count)} of {self._queue} had to be left out, because a line cannot keep"
                 " their types. They are still in the queue; `pyjmsack move` keeps all types"
             )
+        if self.unreadable:
+            why.append(f"{amount(self.unreadable)} of {self._queue} had to be left out, because nobody can decode them")
+        if why:
+            raise Failure(". ".join([done, *why]))
 
 
 class _File(Stream):
@@ -174,7 +187,9 @@ def _take(
 ) -> int:
     with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
         job = ReceiveJob(session, output, stop, show, None, left.add)
-        job.run(session.create_consumer(Queue(queue), selector), limit, 0)
+        consumer = session.create_consumer(Queue(queue), selector)
+        job.run(consumer, limit, 0)
+        left.unreadable = consumer.stats.poisoned
         return job.received
 
 
@@ -198,7 +213,8 @@ def _look(
     whole = Whole(connection, queue, selected=selector is not None, messages=messages)
     with connection.create_session() as session, session.create_browser(Queue(queue), selector) as browser:
         written = write_all(islice(browser, limit), output, left, stops)
-    seen = written + left.count
+        left.unreadable = browser._unshown
+    seen = written + left.all
     if seen != limit and not stop.requested:
         whole.check(seen)
     return written

@@ -141,12 +141,17 @@ def copy(
         raise click.UsageError("SOURCE and TARGET are the same queue")
     with stop_on_signals() as stop, counting("Copying", limit) as show:
         batch = transaction or DEFAULT_BATCH
-        copied, odd = _copy(
+        copied, odd, unreadable = _copy(
             login, jolokia, source, target, create, selector, limit, batch, Pace(rate, stop), stop, show
         )
     _report("copied", source, target, copied, "client", as_json)
+    why = []
     if odd:
-        raise Failure(f"{amount(odd)} of {source} could not be copied, because this protocol cannot carry them")
+        why.append(f"{amount(odd)} of {source} could not be copied, because this protocol cannot carry them")
+    if unreadable:
+        why.append(f"{amount(unreadable)} of {source} could not be copied, because nobody can decode them")
+    if why:
+        raise Failure(". ".join(why))
 
 
 def _copy(
@@ -161,8 +166,8 @@ def _copy(
     pace: Pace,
     stop: Stop,
     show: Counter,
-) -> tuple[int, int]:
-    """Return how many messages were copied, and how many could not be copied."""
+) -> tuple[int, int, int]:
+    """Return how many messages were copied, how many this protocol cannot carry, and how many nobody can decode."""
     copied = under_way = odd = 0
     with login.factory().create_connection() as connection:
         connection.exception_listener = lambda error: None  # the browser raises the same error
@@ -172,10 +177,11 @@ def _copy(
         check_target(connection, login, jolokia, target, create=create)
         whole = Whole(connection, source, selected=selector is not None, messages=checked.messages)
         looking = connection.create_session()
+        browser = looking.create_browser(Queue(source), selector)
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
             producer = session.create_producer(Queue(target))
             try:
-                for message in islice(looking.create_browser(Queue(source), selector), limit):
+                for message in islice(browser, limit):
                     if stop.requested:
                         break
                     expires = not died_of_age(message, source)
@@ -200,10 +206,11 @@ def _copy(
                     )
                 raise
         copied += under_way
+        unreadable = browser._unshown
         if copied + odd != limit and not stop.requested:
-            whole.check(copied + odd)
-    checked.warn_if_empty(copied + odd)
-    return copied, odd
+            whole.check(copied + odd + unreadable)
+    checked.warn_if_empty(copied + odd + unreadable)
+    return copied, odd, unreadable
 
 
 def _report(done: str, source: str, target: str, count: int, by: str, as_json: bool) -> None:

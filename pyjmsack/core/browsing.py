@@ -21,6 +21,11 @@ class Browser:
     def __init__(self, consumer: Consumer) -> None:
         self._consumer = consumer
 
+    @property
+    def refused(self) -> int:
+        """The number of messages that were not shown, because nobody can decode them."""
+        return self._consumer.refused
+
     def next(self) -> Steps[Message | None]:
         """Return the next message. Return ``None`` if there are no more messages, or if the connection is stopped.
 

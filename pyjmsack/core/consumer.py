@@ -182,6 +182,11 @@ class Consumer:
         """The present counts of this consumer."""
         return self._counts.stats(buffered=len(self.inbox), unacknowledged=self.unsettled.unacknowledged)
 
+    @property
+    def refused(self) -> int:
+        """The number of messages that this consumer does not get again, although nobody was given them."""
+        return self._counts.refused
+
     # -- from the provider, on the loop -------------------------------------------------------------------------
 
     def redeliver(self, inbounds: Sequence[Inbound]) -> None:

@@ -157,6 +157,14 @@ class QueueBrowser(StrictNames):
         self._selector = selector
         self._open: set[Browser] = set()
         self._closed = False
+        self._refused = 0
+        """The number of messages that the ended iterations did not show."""
+
+    @property
+    def _unshown(self) -> int:
+        """The number of messages that the iterations did not show, because nobody can decode them. Commands must not
+        report a queue as copied if it has such messages."""
+        return self._refused + sum(browser.refused for browser in self._open)
 
     def __iter__(self) -> Iterator[Message]:
         run, core = self._run, self._core
@@ -169,6 +177,7 @@ class QueueBrowser(StrictNames):
                     return
                 yield message
         finally:
+            self._refused += browser.refused
             self._open.discard(browser)
             run(browser.close())
 

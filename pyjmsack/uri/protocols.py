@@ -126,8 +126,8 @@ class StompOptions:
         "stomp.heartBeat",
         MILLIS_AT_LEAST_1,
         "10000",
-        "interval of the heart-beats in both directions, shorter if the broker wants them more often; never off, because"
-        " Artemis drops silent clients",
+        "interval of the heart-beats in both directions, shorter if the broker wants them more often; never off,"
+        " because Artemis drops silent clients",
         "pyjmsack",
     )
     vhost: str | None = option(

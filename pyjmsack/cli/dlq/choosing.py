@@ -84,6 +84,8 @@ class Letters:
     """The result of the check of the queue's name. ``None`` if the user did not give the name."""
     messages: int | None = None
     """How many messages the queue had at the start, or ``None`` if the broker did not say."""
+    unreadable: int = 0
+    """How many messages the last browser could not show, because nobody can decode them."""
     _shown: int = 0
     """How many messages the last browser has shown, including the messages that were not chosen."""
 
@@ -101,7 +103,7 @@ class Letters:
         for seen, message in enumerate(self.first(limit), 1):  # noqa: B007 - the last number is used below
             yield message
         if seen != limit:
-            whole.check(self._shown)
+            whole.check(self._shown + self.unreadable)
 
     def first(self, limit: int | None) -> Iterator[Message]:
         """Yield the chosen dead letters that a browser shows, at most ``limit``. ActiveMQ Classic may not show all."""
@@ -115,6 +117,7 @@ class Letters:
             fitting = (each for each in map(self._counted, browser) if self.choice.fits(each, self.queue))
             for seen, message in enumerate(islice(fitting, limit), 1):  # noqa: B007 - the last number is used below
                 yield message
+            self.unreadable = browser._unshown
         if self.checked is not None:
             self.checked.warn_if_empty(seen)
 

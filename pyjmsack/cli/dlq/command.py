@@ -288,9 +288,10 @@ def export_letters(file: Path | None, login: Login, wanted: Wanted, limit: int |
         left = LeftOut(letters.queue)
         with opened_output(file, stop) as output:
             written = write_all(letters.browse(limit), output, left)
+            left.unreadable = letters.unreadable
     if as_json and file is not None:
         print_json({"written": written, "file": str(file)})
-    elif not left.count:
+    elif not left.all:
         remark(f"Exported {amount(written, _DEAD)}.")
     left.check(f"Exported {amount(written, _DEAD)}")
 
