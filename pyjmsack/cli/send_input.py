@@ -20,6 +20,7 @@ from pyjmsack import (
     JMSException,
     MapMessage,
     Message,
+    MessageFormatException,
     ObjectMessage,
     Queue,
     StreamMessage,
@@ -124,6 +125,23 @@ def read_items(format_name: str, files: tuple[Path, ...], as_bytes: bool, stop: 
 Make = Callable[[str, bytes, bool], Item]
 SetAll = Callable[[Message, Mapping[str, Any], Mapping[str, str]], None]
 """A function that sets the properties of a message: their values by name, and their types by name."""
+Structured = Callable[[type[Any], Any], Message]
+"""A function that returns a message of a class with a map, stream or object as its body."""
+
+
+def _plain(kind: type[Any], body: Any) -> Message:
+    message: Message = kind(body)
+    return message
+
+
+def _restored(kind: type[Any], body: Any) -> Message:
+    """Return a message with the old body, even if a program of JMS could not set it, as a list in a stream."""
+    try:
+        return _plain(kind, body)
+    except MessageFormatException:
+        message: Message = kind()
+        message._body = body
+        return message
 
 
 def _checked(make: Make, place: str, data: bytes, as_bytes: bool) -> Item:
@@ -148,7 +166,9 @@ def _from_file(place: str, data: bytes, as_bytes: bool) -> Item:
     return Item(place, message)
 
 
-def _from_json(place: str, data: bytes, _: bool, set_all: SetAll = set_properties) -> Item:
+def _from_json(
+    place: str, data: bytes, _: bool, set_all: SetAll = set_properties, structured: Structured = _plain
+) -> Item:
     try:
         document = json.loads(data)
     except json.JSONDecodeError as error:
@@ -160,7 +180,7 @@ def _from_json(place: str, data: bytes, _: bool, set_all: SetAll = set_propertie
     unknown = sorted(document.keys() - _KNOWN - _RECEIVED)
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not a field of a message; expected one of {', '.join(sorted(_KNOWN))}")
-    message = _json_message(document)
+    message = _json_message(document, structured)
     set_all(message, document.get("properties") or {}, document.get("property_types") or {})
     for header in _TEXT_HEADERS:
         setattr(message, header, document.get(header))
@@ -174,13 +194,13 @@ def _from_json(place: str, data: bytes, _: bool, set_all: SetAll = set_propertie
     return Item(place, message, _json_options(document), expires, hashlib.sha256(data.strip()).hexdigest())
 
 
-def _json_message(document: Mapping[str, Any]) -> Message:
+def _json_message(document: Mapping[str, Any], structured: Structured) -> Message:
     if document.get("body_base64") is not None:
         return BytesMessage(base64.b64decode(document["body_base64"], validate=True))
     for name, kind in STRUCTURED.items():
         if name in document:
             content_type = portable.CONTENT_TYPES[kind.wire_type]
-            return kind(portable.decode(content_type, json.dumps(document[name]))[1])
+            return structured(kind, portable.decode(content_type, json.dumps(document[name]))[1])
     body = document.get("body")
     if body is None:
         return TextMessage(None) if "body" in document or document.get("kind") == "text" else Message()
@@ -200,7 +220,10 @@ def _json_options(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 FORMATS: Mapping[str, Make] = {"lines": _from_line, "jsonl": _from_json, "file": _from_file}
-_MAKERS: Mapping[str, Make] = {**FORMATS, "export": partial(_from_json, set_all=restore_properties)}
+_MAKERS: Mapping[str, Make] = {
+    **FORMATS,
+    "export": partial(_from_json, set_all=restore_properties, structured=_restored),
+}
 
 
 def _whole(source: Path) -> bytes:

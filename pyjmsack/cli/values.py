@@ -118,7 +118,8 @@ def json_value(value: object) -> object:
     Raises:
         MessageFormatException: the value has no portable form.
     """
-    if value is None or isinstance(value, bool | int | float | str):
+    beyond = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63  # no number of Java, so no import can send it
+    if value is None or (isinstance(value, bool | int | float | str) and not beyond):
         return value
     return json.loads(portable.encode(ObjectMessage(value))[1])
 

@@ -26,12 +26,14 @@ from pyjmsack import (
     MessageFormatException,
     Queue,
     Short,
+    StreamMessage,
     TextMessage,
     Topic,
 )
 from pyjmsack.cli.dlq.letters import dead_letter_queue
 from pyjmsack.cli.receive_output import as_document, exact_line
 from pyjmsack.management import Manager
+from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.wire_types import ULong
 
 
@@ -286,6 +288,60 @@ def test_a_message_that_a_line_cannot_keep_stays_in_the_queue_and_the_export_fai
     assert [json.loads(line)["body"] for line in file.read_text().splitlines()] == ["a", "c"]
     left = [text for text, _ in take_all(cli.url, queue_name, wait_for=1)]
     assert left == (["b"] if take else ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("command", ["export", "export --take", "dlq export", "copy"])
+def test_a_message_that_nobody_can_decode_makes_the_command_fail(
+    cli: Cli, queue_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """So ``export && purge`` destroys nothing that the file lacks. The command said that it was done."""
+    to_message = AmqpInbound.to_message
+
+    def decode(self: AmqpInbound, destination: Queue) -> Message:
+        message = to_message(self, destination)
+        if message.body == "b":
+            raise MessageFormatException("nobody can read this")
+        return message
+
+    put(cli.url, queue_name, ["a", "b", "c"])
+    monkeypatch.setattr(AmqpInbound, "to_message", decode)
+    target = f"{queue_name}.copy" if command == "copy" else tmp_path / "queue.jsonl"
+    source = ["--queue", queue_name] if command == "dlq export" else [queue_name]
+    result = cli.run(*command.split(), *source, target, *(["--create"] if command == "copy" else []))
+    assert result.exit_code == 1
+    assert f"1 message of {queue_name}" in result.stderr
+    assert "because nobody can decode" in result.stderr
+
+
+def test_bodies_that_no_program_can_set_come_back_by_an_import_as_they_were(
+    cli: Cli, queue_name: str, tmp_path: Path
+) -> None:
+    """A list of AMQP with a list in it is a stream with a list, which stopped the import of all lines behind it."""
+    file, back = tmp_path / "queue.jsonl", f"{queue_name}.back"
+    bodies: list[tuple[type[StreamMessage | MapMessage], Any]] = [
+        (StreamMessage, [1, [2, "x"]]),
+        (MapMessage, {"m": {"n": 1}}),
+    ]
+    with ConnectionFactory(cli.url).create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        producer = session.create_producer(Queue(queue_name))
+        for kind, body in bodies:
+            message = kind()
+            message._body = body
+            producer.send(message)
+        cli.ok("export", queue_name, file, "--take")
+        cli.ok("import", back, file)
+        consumer = session.create_consumer(Queue(back))
+        received = [consumer.receive(60) for _ in bodies]
+    assert [(type(each), each.body) for each in received if each is not None] == bodies
+
+
+def test_a_property_that_no_import_can_send_keeps_its_message_in_the_queue() -> None:
+    message = Message()
+    message._properties = {"size": (1 << 64) - 1}
+    assert as_document(message)["properties"] == {"size": "18446744073709551615"}, "to look at"
+    with pytest.raises(MessageFormatException, match="64 bits"):
+        exact_line(message)
 
 
 def test_values_without_a_type_in_jms_are_written_exactly_or_not_at_all() -> None:
