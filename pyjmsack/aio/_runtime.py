@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import os
 import sys
+import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 from pyjmsack.core.runtime import Command, run_commands
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
+from pyjmsack.io.forks import when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.spi.completion import Completion
 
@@ -22,6 +25,9 @@ __all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task"
 
 log = logging.getLogger("pyjmsack")
 T = TypeVar("T")
+_AGAIN = 1.0
+"""Seconds until a dispatcher goes on after its task was ended from outside. If the program is ending, the loop has
+ended by then."""
 _MOST_FILES = 4
 """The most threads with which one connection saves and reads large messages for its callers."""
 HAS_CANCELLING = sys.version_info >= (3, 11)
@@ -65,13 +71,38 @@ class AioRuntime:
         process waits for the end of such work, so that no file is half written."""
         self._outbox: deque[Command] = deque()
         self._scheduled = False
+        self._pid = os.getpid()
+        _runtimes.add(self)
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a command for the end of this turn of the loop."""
+        """Queue a command for the end of this turn of the loop.
+
+        Any thread may acknowledge a message, because programs give messages to ``asyncio.to_thread``.
+
+        Raises:
+            IllegalStateException: this process is a child of the process that made the connection.
+            RuntimeError: the loop is closed.
+        """
         self._outbox.append((command, arguments))
         if not self._scheduled:
-            self._scheduled = True
-            self.loop.call_soon(self._run)
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if self._pid != os.getpid():
+            raise IllegalStateException("this connection belongs to the parent process; make a new one in this process")
+        loop = self.loop
+        elsewhere = loop.is_running() and asyncio._get_running_loop() is not loop
+        self._scheduled = True
+        try:
+            (loop.call_soon_threadsafe if elsewhere else loop.call_soon)(self._run)
+        except BaseException:  # the loop is closed: each later command must get the error, too
+            self._scheduled = False
+            raise
+
+    def disown(self) -> None:
+        """Let each later command get an error, because this process is a child made by ``fork``. The loop of the parent
+        may have been about to run commands, and does not do so here."""
+        self._scheduled = False
 
     submit_lazily = submit
     """Queue a command, as :meth:`submit` does, because there is no thread to wake."""
@@ -122,6 +153,17 @@ class AioRuntime:
         return TaskDispatcher(self.loop, name)
 
 
+_runtimes: weakref.WeakSet[AioRuntime] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for runtime in [*_runtimes]:
+        runtime.disown()
+
+
+when_forked(_disown_all)
+
+
 class _CountingTask(asyncio.Task[T]):
     """A task for Python before 3.11. It counts its cancellations, as tasks of later versions do."""
 
@@ -156,36 +198,57 @@ def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
 
 
 class TaskDispatcher:
-    """Runs calls in order in a task, and awaits their results. The task lives while there are calls."""
+    """Runs calls in order in a task, and awaits their results. The task lives while there are calls.
+
+    If a call ends the task, because somebody cancelled the task or the call raised an error such as ``SystemExit``, the
+    queued calls run in a new task, because they may belong to other listeners.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
         self._loop = loop
         self._name = name
         self._calls: deque[Callable[[], Any]] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._pausing = False
+        """Whether queued calls wait for the next task, because the last task was ended from outside."""
         self._waiters: list[Completion[None]] = []
 
     def submit(self, call: Callable[[], Any]) -> None:
         """Queue a call."""
         self._calls.append(call)
+        self._start()
+
+    def _start(self) -> None:
         if self._task is None:
+            self._pausing = False
             self._task = make_task(self._loop, self._run(), self._name)
+            self._task.add_done_callback(self._ended)
 
     async def _run(self) -> None:
-        try:
-            while self._calls:
-                try:
-                    result = self._calls.popleft()()
-                    if inspect.isawaitable(result):
-                        await result
-                except BaseException as error:
-                    if ends_task(error):
-                        raise
-                    log.exception("a listener raised on %s", self._name)
-                self._release_waiters()
-        finally:
-            self._task = None
+        while self._calls:
+            try:
+                result = self._calls.popleft()()
+                if inspect.isawaitable(result):
+                    await result
+            except BaseException as error:
+                if ends_task(error):
+                    raise
+                log.exception("a listener raised on %s", self._name)
             self._release_waiters()
+        self._task = None
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Go on in a new task, if the task was ended from outside, perhaps before its first step."""
+        if self._task is task:
+            self._task = None
+            self._pausing = bool(self._calls)
+            self._release_waiters()
+            if self._pausing:
+                self._loop.call_later(_AGAIN, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._pausing:
+            self._start()
 
     def _release_waiters(self) -> None:
         waiters, self._waiters = self._waiters, []
@@ -199,18 +262,18 @@ class TaskDispatcher:
     @property
     def busy(self) -> bool:
         """Whether a call is at work or queued."""
-        return self._task is not None
+        return self._task is not None or self._pausing
 
     def idle(self) -> Steps[None]:
         """Wait until the call that runs now has ended."""
-        if self._task is not None and not self.running_here():
+        if self.busy and not self.running_here():
             done: Completion[None] = Completion()
             self._waiters.append(done)
             yield done, None
 
     def through(self) -> Steps[None]:
         """Wait for all calls that are queued now."""
-        if self._task is not None and not self.running_here():
+        if self.busy and not self.running_here():
             done: Completion[None] = Completion()
             self.submit(done.succeed)
             yield done, None

@@ -11,7 +11,14 @@ from uuid import uuid4
 from pyjmsack.core.completions import CompletionListener, Completions
 from pyjmsack.core.recording import RecordedSend, RecordedSends
 from pyjmsack.core.send_window import Done, Send, SendWindow, describe
-from pyjmsack.core.spellings import ORDERS, check_composite, check_orders, check_storable
+from pyjmsack.core.spellings import (
+    LONGEST_NAME,
+    ORDERS,
+    check_composite,
+    check_names,
+    check_orders,
+    check_storable,
+)
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import warn_of_milliseconds
 from pyjmsack.core.steps import Deadline, Steps, ended
@@ -211,13 +218,12 @@ class Producer:
         encoder = self.encoders.to(target)
         trace = None if self._traces is None else self._traces.send(message, target, bound=bound is not None)
         payload = encoder(message, ttl) if trace is None else _encoded(encoder, message, ttl, trace)
-        if self._max_size is not None and len(payload) > self._max_size:
-            error = ResourceAllocationException(
-                f"expected a message of at most {self._max_size} bytes (wireFormat.maxFrameSize), not {len(payload)}"
-            )
+        try:
+            self._check_size(message, len(payload))
+        except JMSException as error:
             if trace is not None:
                 trace.end(error)
-            raise error
+            raise
         self._number += 1
         transaction = self._session.transactions.current if self.transacted else None
         if self._records is None:
@@ -227,6 +233,15 @@ class Producer:
         if trace is not None:
             send.trace = trace
         return message, send
+
+    def _check_size(self, message: Message, size: int) -> None:
+        """Check the size of an encoded message. A name that is too long can only be in a large message."""
+        if self._max_size is not None and size > self._max_size:
+            raise ResourceAllocationException(
+                f"expected a message of at most {self._max_size} bytes (wireFormat.maxFrameSize), not {size}"
+            )
+        if size > LONGEST_NAME and message._properties:
+            check_names(message, self._channel.the_metadata)
 
     def _new_id(self) -> str:
         uuid_prefix = self._channel.options.message_id_type
@@ -425,6 +440,8 @@ def _no_encoder(message: Message, ttl_ms: int) -> Payload:
 
 def _delivery_mode(value: int) -> DeliveryMode:
     try:
+        if isinstance(value, bool):  # True would be NON_PERSISTENT
+            raise ValueError
         return DeliveryMode(value)
     except ValueError as error:
         raise JMSException(f"delivery mode {value!r}: expected 1 (NON_PERSISTENT) or 2 (PERSISTENT)") from error

@@ -11,7 +11,7 @@ from pyjmsack.core.channel import Channel
 from pyjmsack.core.spellings import check_composite, check_storable
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.destination import Destination
-from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureException
+from pyjmsack.errors import InvalidDestinationException, InvalidSelectorException, UnsupportedFeatureException
 from pyjmsack.selector import check_selector
 from pyjmsack.spi.demands import check_consumer
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, SessionInfo, Subscription
@@ -72,6 +72,8 @@ class Sources:
         self._temporaries.check_consumable(destination)
         options = parse_destination_options(destination)
         selector = selector if selector is not None else options.selector
+        if selector is not None and not isinstance(selector, str):
+            raise InvalidSelectorException(f"selector {selector!r}: expected a text")
         if selector is None or not selector.strip():
             return options, None
         if self._channel.options.validate_selector:

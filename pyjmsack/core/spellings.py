@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Final
 
 from pyjmsack.destination import Destination
-from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureException
+from pyjmsack.errors import InvalidDestinationException, MessageFormatException, UnsupportedFeatureException
 from pyjmsack.message import Message
 from pyjmsack.spi.resources import ConnectionMetadata
 
-__all__ = ["ORDERS", "check_composite", "check_orders", "check_storable"]
+__all__ = ["LONGEST_NAME", "ORDERS", "check_composite", "check_names", "check_orders", "check_storable"]
 
 _ARTEMIS_TIME: Final = "_AMQ_SCHED_DELIVERY"
 _REPEATED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
@@ -21,6 +21,9 @@ ORDERS: Final = frozenset((_ARTEMIS_TIME, *_DELAYED, *_REPEATED))
 LONGEST_STORED: Final = 65_000
 """The most bytes of a name that is sent to ActiveMQ Classic. In its store, the length of a name and a few more bytes
 must fit into 16 bits."""
+LONGEST_NAME: Final = 65_535
+"""The most bytes of the name of a property that is sent to ActiveMQ Classic. It writes the length in 16 bits, and ends
+the connection if a name does not fit."""
 _WIDEST: Final = 6
 """The most bytes of one character in the store. The store writes a character beyond 16 bits as two parts of three bytes
 each."""
@@ -90,12 +93,36 @@ def check_storable(what: str, name: str, metadata: ConnectionMetadata | None) ->
     Raises:
         InvalidDestinationException: the name is too long.
     """
-    if len(name) * _WIDEST <= LONGEST_STORED or metadata is None or not metadata.broker.startswith("classic"):
+    if metadata is None or not metadata.broker.startswith("classic"):
         return
-    plain = len(name.encode("utf-8", "surrogatepass"))
-    size = plain + name.count("\0") + 2 * sum(each > "\uffff" for each in name)
+    size = _written_size(name)
     if size > LONGEST_STORED:
         raise InvalidDestinationException(
             f"{what} {name[:_SHOWN]!r}... has {size:,} bytes, and more than {LONGEST_STORED:,} would damage the store"
             " of ActiveMQ Classic (S67)"
         )
+
+
+def check_names(message: Message, metadata: ConnectionMetadata) -> None:
+    """Refuse a property whose name is so long that ActiveMQ Classic would end the connection, which others may use.
+
+    Raises:
+        MessageFormatException: the name is too long.
+    """
+    if not metadata.broker.startswith("classic"):
+        return
+    for name in message._properties or ():
+        size = _written_size(name)
+        if size > LONGEST_NAME:
+            raise MessageFormatException(
+                f"the name of the property {name[:_SHOWN]!r}... has {size:,} bytes, and ActiveMQ Classic takes at most"
+                f" {LONGEST_NAME:,} (S160)"
+            )
+
+
+def _written_size(name: str) -> int:
+    """Return the number of bytes that ActiveMQ Classic writes for a name. For a short name, return 0."""
+    if len(name) * _WIDEST <= LONGEST_STORED:
+        return 0
+    plain = len(name.encode("utf-8", "surrogatepass"))
+    return plain + name.count("\0") + 2 * sum(each > "\uffff" for each in name)

@@ -1,13 +1,20 @@
-"""Locks for modules, which also work in a child process made by ``fork``."""
+"""What a child process made by ``fork`` needs: locks that work there, and calls at its beginning."""
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["shared_lock"]
+__all__ = ["shared_lock", "when_forked"]
+
+
+def when_forked(call: Callable[[], object]) -> None:
+    """Call ``call`` in each child process made by ``fork``, before the child goes on."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=call)
 
 
 def shared_lock() -> AbstractContextManager[Any]:
@@ -18,6 +25,5 @@ def shared_lock() -> AbstractContextManager[Any]:
     thread holds the lock already.
     """
     lock = threading.RLock()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lock._at_fork_reinit)  # type: ignore[attr-defined]  # as in the standard library
+    when_forked(lock._at_fork_reinit)  # type: ignore[attr-defined]  # as the standard library does
     return lock

@@ -21,7 +21,8 @@ KEYWORDS: Final = ("AND", "BETWEEN", "ESCAPE", "FALSE", "IN", "IS", "LIKE", "NOT
 HEADERS: Final = ("JMSDeliveryMode", "JMSPriority", "JMSMessageID", "JMSTimestamp", "JMSCorrelationID", "JMSType")
 """The header fields that a selector may name."""
 
-# The rules for arithmetic and % are the rules of ActiveMQ. A rule is left-recursive, or MAX_DEPTH bounds its recursion.
+# The rules for arithmetic, %, names and blanks are the rules of ActiveMQ. Names and blanks are of ASCII. A rule is
+# left-recursive, or MAX_DEPTH bounds its recursion.
 GRAMMAR: Final = r"""
 start: _or
 _or: _and | disjunction
@@ -53,11 +54,11 @@ LPAR: "("
 STRING: /'(?:[^']|'')*'/
 QUOTED: /"(?:[^"]|"")*"/
 NUMBER: /0[xX][0-9a-fA-F]+[lL]?|(?:[0-9]+\.[0-9]*|\.[0-9]+)(?:[eE][+\-\ue000]?[0-9]+)?|[0-9]+[eE][+\-\ue000]?[0-9]+|0[0-7]*[lL]?|[1-9][0-9]*[lL]?/
-NAME: /[^\W\d][\w$]*|\$[\w$]*/
-%ignore /\s+/
+NAME: /[A-Za-z_$][A-Za-z0-9_$]*/
+%ignore /[ \t\n\r\f]+/
 %ignore /--[^\r\n]*[\r\n]/
 %ignore /\/\*(?:[^*]|\*(?!\/))*\*\//
-""" + "\n".join(rf"{word}.2: /{word}(?![\w$])/i" for word in KEYWORDS)  # noqa: E501 - a terminal stands in one line
+""" + "\n".join(rf"{word}.2: /(?a:{word}(?![\w$]))/i" for word in KEYWORDS)  # noqa: E501 - a terminal stands in one line
 
 _MINUS: Final = "\ue000"
 """The character that replaces a ``-`` which cannot begin a comment. This private character of Unicode has no meaning in

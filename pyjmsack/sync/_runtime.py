@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from pyjmsack.core.runtime import Command, refuse_commands, run_commands, taken
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
+from pyjmsack.io.forks import when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.io.thread import LoopThread
 from pyjmsack.spi.completion import Completion
@@ -170,6 +171,11 @@ class SyncRuntime:
             raise IllegalStateException(_FOREIGN)
         return True
 
+    def disown(self) -> None:
+        """Let each later command get an error, because this process is a child made by ``fork``. A command of the
+        parent may have been about to wake the loop, which does not run here."""
+        self._woken = self._gathering = False
+
     def _refuse(self) -> None:
         self._woken = False  # so that each later command comes to :meth:`_usable`
         refuse_commands(self._outbox, IllegalStateException("the connection is closed"))
@@ -275,6 +281,14 @@ class Keeper:
 
 
 _open: weakref.WeakSet[SyncRuntime] = weakref.WeakSet()
+
+
+def _disown_all() -> None:
+    for runtime in [*_open]:
+        runtime.disown()
+
+
+when_forked(_disown_all)
 
 
 @atexit.register

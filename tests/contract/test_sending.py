@@ -316,6 +316,10 @@ async def test_the_producers_defaults_hold_for_each_send_that_does_not_override_
     """S152, S155, S158."""
     session = await jms.session()
     producer = await session.create_producer(jms.queue)
+    wrong: Any
+    for wrong in (True, False, 0, 3, "2"):  # True is 1, so it would mean not persistent
+        with pytest.raises(JMSException, match="delivery mode"):
+            producer.delivery_mode = wrong
     assert (producer.delivery_mode, producer.priority, producer.time_to_live) == (PERSISTENT, 4, 0)
     producer.delivery_mode, producer.priority, producer.time_to_live = NON_PERSISTENT, 9, 600
     producer.disable_message_id = producer.disable_message_timestamp = True

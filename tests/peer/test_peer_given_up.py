@@ -395,3 +395,29 @@ def test_ended_sessions_leave_no_proton_object_to_the_garbage_collector(face: Fa
             peer.drop()
     finally:
         gc.set_threshold(*before)
+
+
+@pytest.mark.parametrize("gives_up", [True, False], ids=["cancelled", "waiting"])
+def test_a_session_ends_after_the_answers_to_its_attaches(aio: AioFace, gives_up: bool) -> None:
+    """S123: Artemis wrote nothing more to the connection if the End frame overtook the answer to an Attach."""
+    peer = aio.peer()
+    connection = aio.connect(peer)
+    session = connection.create_session()
+    o = raw(SimpleNamespace(connection=connection, session=session))
+    peer.pause()
+    calls = [begin(aio, lambda o: o.session.create_consumer(Queue("q")), o) for _ in range(2)]
+    attaches = peer.wait_frames("attach", 2)
+    if gives_up:
+        for call in calls:
+            call.cancel()
+    closing = begin(aio, lambda o: o.session.close(), o)
+    neighbour = begin(aio, lambda o: o.connection.create_session(), o)
+    peer.wait_frames("begin", 3)  # behind whatever the close sent
+    assert "end" not in peer.names()
+    peer.resume()
+    closing.result(60)
+    neighbour.result(60)
+    for call in calls:
+        with pytest.raises((CancelledError, JMSException)):
+            call.result(60)
+    assert [end.channel for end in peer.wait_frames("end")] == [attaches[0].channel]

@@ -21,7 +21,7 @@ GOOD = [
     "NOT (a > 1) AND NOT NOT b OR NOT TRUE",
     "(a > 1) = TRUE",
     "ANDy = 1 AND orchid = 2 AND nothing = 3",
-    "$b_1 <> 0x1FL AND größe = 1",
+    "$b_1 <> 0x1FL AND \"größe\" = 'größe'",
     "a >= -1 AND a <= +1 AND a < 1 AND a > 1 AND a <> 1",
     "a - 1 = 2 AND b / 2 = 1 AND -a * 2 + 3 >= .5e3",
     "a = 5. AND a = 1.5E-3 AND a = 1e5 AND a = 010 AND a = 0 AND a = 7l",
@@ -58,6 +58,10 @@ BAD = [
     ('"m.x = 1', 1, 'closing "'),
     ("a != 1", 3, "'!' is not a part"),
     ("a =", 4, "found the end"),
+    # over STOMP the broker ends the connection with its refusal
+    ("größe = 1", 3, "'ö' is not a part"),
+    ("a \u0131s NULL", 3, "is not a part"),
+    ("a = 1 AND b\u0661 = 1", 12, "is not a part"),
     ("(a = 1", 7, r"expected .*'\)'"),
     ("a = 1)", 6, "expected the end"),
     ("a = 1 b", 7, "found 'b'"),
@@ -194,3 +198,10 @@ def test_the_sign_that_stands_for_a_minus_inside_is_no_sign_outside() -> None:
         check_selector("a = 1 - 'x'")
     with pytest.raises(InvalidSelectorException, match=r"found '-'"):
         check_selector("a IS -1")
+
+
+@pytest.mark.parametrize("blank", ["\u00a0", "\u3000", "\v"])
+def test_only_the_blanks_of_the_brokers_are_blanks(blank: str) -> None:
+    """S187: over STOMP a broker ends the connection with its refusal."""
+    with pytest.raises(InvalidSelectorException, match="column 2"):
+        check_selector(f"a{blank}= 1")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pyjmsack.destination import Destination
@@ -47,6 +48,8 @@ class AmqpLink:
         self._closing: Completion[None] | None = None
         self._attach_answered = False
         """Whether the broker has answered our Attach frame."""
+        self._then: Callable[[], None] | None = None
+        """Called once when the broker has answered our Attach frame."""
         self.closed: JMSException | None = None
         """The reason why the link can no longer be used. ``None`` while the link can be used."""
 
@@ -82,6 +85,15 @@ class AmqpLink:
         if self._attach_answered:
             self._part()
 
+    def waits_for_attach(self, then: Callable[[], None]) -> bool:
+        """Return whether the broker has not answered our Attach frame yet. In this case, ``then`` is called after the
+        answer.
+        """
+        waits = self._link is not None and not self._attach_answered
+        if waits:
+            self._then = then
+        return waits
+
     def _part(self) -> None:
         """Send the Detach frame that closes this link."""
         self._link.detach(closed=True)
@@ -108,6 +120,9 @@ class AmqpLink:
         elif self._attached() and self._opening is not None:
             opening, self._opening = self._opening, None
             opening.succeed()
+        then, self._then = self._then, None
+        if then is not None:
+            then()
 
     def on_remote_close(self) -> None:
         """Handle a Detach frame of the broker. The frame answers our close, refuses the link, or closes a link in use

@@ -79,6 +79,9 @@ class AmqpSession:
         If the broker has not answered our Begin yet, the session ends when the answer comes. The reason is that an End
         frame frees our channel number for the next session, and that the answer to a Begin frame names its session only
         by this number (2.7.2). A late answer would look like the answer to the next session.
+
+        If the broker has not answered an Attach of this session yet, the session ends when the answer comes. Otherwise
+        Artemis may write nothing more to this connection, and all other sessions on the connection would hang.
         """
         if self.closed is not None:
             done.succeed()
@@ -86,7 +89,18 @@ class AmqpSession:
         self.closed = IllegalStateException("the session is closed")
         self._closing = done
         if self._begun:
+            self._end_when_attached()
+
+    def _end_when_attached(self) -> None:
+        """Send the End frame as soon as the broker has answered each Attach frame."""
+        if self._closing is not None and not any(
+            link.waits_for_attach(self._end_when_attached) for link in self._all()
+        ):
             self.end.end()
+
+    def _all(self) -> list[AmqpLink]:
+        links: list[AmqpLink] = [*self.links.values()]
+        return links if self.coordinator is None else [*links, self.coordinator]
 
     # -- transactions: a session has a coordinator exactly if it is transacted ----------------------------------
 
@@ -157,7 +171,7 @@ class AmqpSession:
         """Handle the broker's answer to our Begin frame."""
         self._begun = True
         if self._closing is not None:  # the caller that asked for the session has given up
-            self.end.end()
+            self._end_when_attached()
         elif self._opening is not None and self.coordinator is None:
             opening, self._opening = self._opening, None
             opening.succeed()
@@ -180,9 +194,7 @@ class AmqpSession:
             self.fail(error)
 
     def _fail_links(self, error: BaseException) -> None:
-        links: list[AmqpLink] = [*self.links.values()]
-        if self.coordinator is not None:
-            links.append(self.coordinator)
+        links = self._all()
         self.links.clear()
         for link in links:
             link.fail(error)

@@ -21,6 +21,8 @@ CONNECT_LINE = 10240
 """The largest number of bytes of a header line of CONNECT, the first frame of a connection. This is the limit of
 ActiveMQ Classic. The client applies this limit to all brokers, because it sends CONNECT before it knows the broker."""
 
+_SHOWN = 80
+"""The most characters of a name in an error text."""
 _ADDED = 24
 """The largest number of header lines that the connection and the broker add to the lines of the message. Examples are
 destination, receipt and ack."""
@@ -126,6 +128,7 @@ def check_copy(payload: bytes, limits: Limits | None, longest_head: int | None) 
 
 
 def _name_at(text: str, position: int) -> str:
-    """Return the name of the property or header whose line contains this position."""
+    """Return the name of the property or header whose line contains this position. A long name is cut."""
     start = text.rfind("\n", 0, position) + 1
-    return f"the property or header {property_name(text[start:].partition(':')[0])!r}"
+    name = property_name(text[start:].partition(":")[0])
+    return f"the property or header {name[:_SHOWN]!r}{'...' if len(name) > _SHOWN else ''}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from pyjmsack import aio
+from pyjmsack.aio import _runtime
 from pyjmsack.aio._runtime import HAS_CANCELLING, AioRuntime, SessionLock, TaskDispatcher, ends_task, make_task
 from pyjmsack.core.guard import nothing
 from pyjmsack.core.runtime import all_called
@@ -620,6 +622,65 @@ def test_a_dispatcher_that_is_cancelled_calls_nothing_more() -> None:
     assert seen == []
 
 
+class Abort(BaseException):
+    """An error that ends a task, such as the one by which pytest fails a test."""
+
+
+@pytest.mark.parametrize("way", ["raises", "cancelled", "cancelled before its first step"])
+def test_what_ends_the_task_of_a_listener_ends_no_other_call_s127(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queued calls of other listeners waited until somebody queued one more, perhaps for ever."""
+    monkeypatch.setattr(_runtime, "_AGAIN", 0)
+    seen: list[str] = []
+
+    async def first() -> None:
+        seen.append("first")
+        if way == "raises":
+            raise Abort
+        if way == "cancelled":
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+        over = asyncio.Event()
+        dispatcher.submit(first)
+        dispatcher.submit(over.set)
+        task = dispatcher._task
+        assert task is not None
+        if way == "cancelled":
+            await asyncio.sleep(0)
+        if way != "raises":
+            task.cancel()
+        idle = asyncio.create_task(AioRuntime(asyncio.get_running_loop(), nothing).run(dispatcher.through()))
+        await asyncio.wait_for(over.wait(), PATIENCE)
+        await asyncio.wait_for(idle, PATIENCE)
+        await asyncio.gather(task, return_exceptions=True)
+        assert not dispatcher.busy
+
+    asyncio.run(main())
+    assert seen == ["first"]
+
+
+def test_a_dispatcher_is_busy_while_queued_calls_wait_for_its_next_task() -> None:
+    """S124: a close waits for them, because a worker that has taken a message must not run after the close."""
+
+    async def main() -> None:
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+        dispatcher.submit(asyncio.Event().wait)
+        dispatcher.submit(nothing)
+        await asyncio.sleep(0)
+        task = dispatcher._task
+        assert task is not None
+        task.cancel()
+        await asyncio.wait([task])
+        await asyncio.sleep(0)
+        assert dispatcher.busy
+        dispatcher.submit(nothing)  # begins the next task at once
+        await asyncio.wait_for(AioRuntime(asyncio.get_running_loop(), nothing).run(dispatcher.through()), PATIENCE)
+        assert not dispatcher.busy
+
+    asyncio.run(main())
+
+
 def test_tasks_take_turns_at_a_session_and_one_may_enter_again_s15() -> None:
     async def main() -> list[str]:
         seen: list[str] = []
@@ -660,6 +721,73 @@ def test_a_cancelled_wait_closes_its_steps_and_an_answer_later_is_harmless() -> 
         return seen
 
     assert asyncio.run(main()) == ["closed"]
+
+
+def test_a_message_is_acknowledged_from_another_thread_at_once() -> None:
+    """A program gives messages to ``asyncio.to_thread``. In the debug mode of asyncio, this stopped the connection for
+    good; without it, nothing woke the loop."""
+    seen: list[str] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        runtime = AioRuntime(loop, nothing)
+        over = asyncio.Event()
+        thread = threading.Thread(target=runtime.submit, args=(over.set,))
+        thread.start()
+        await asyncio.wait_for(over.wait(), PATIENCE)
+        thread.join(PATIENCE)
+        runtime.submit(seen.append, "later")
+        await asyncio.sleep(0)
+
+    asyncio.run(main(), debug=True)
+    assert seen == ["later"]
+
+
+def test_each_command_after_the_end_of_the_loop_is_an_error() -> None:
+    """The first one was, and the next ones seemed to work."""
+
+    async def main() -> AioRuntime:
+        return AioRuntime(asyncio.get_running_loop(), nothing)
+
+    runtime = asyncio.run(main())
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="closed"):
+            runtime.submit(nothing)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_process_gets_an_error_even_if_the_loop_was_about_to_run_commands() -> None:
+    """A child made by ``fork`` gets an error when it sends or acknowledges. It got none if the parent had just done so,
+    and what it sent was dropped."""
+
+    async def aio() -> AioRuntime:
+        runtime = AioRuntime(asyncio.get_running_loop(), nothing)
+        runtime.submit(nothing)
+        return runtime if refuses(runtime) else pytest.fail("the child of an asyncio program got no error")
+
+    def refuses(runtime: SyncRuntime | AioRuntime) -> bool:
+        child = os.fork()
+        if child == 0:
+            try:
+                runtime.submit(nothing)
+            except IllegalStateException:
+                os._exit(0)
+            finally:
+                os._exit(1)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    asyncio.run(aio())
+    runtime = SyncRuntime(acquire(), nothing)
+    gate = threading.Event()
+    try:
+        runtime.submit(gate.wait, PATIENCE)  # the loop stands still
+        runtime.submit(nothing)
+        assert runtime._woken or runtime._outbox
+        runtime._woken = True
+        assert refuses(runtime)
+    finally:
+        gate.set()
+        runtime.close()
 
 
 def test_an_asyncio_connection_belongs_to_its_loop() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from pyjmsack.core.spellings import LONGEST_STORED, check_storable
-from pyjmsack.errors import InvalidDestinationException
+from pyjmsack.core.spellings import LONGEST_NAME, LONGEST_STORED, check_names, check_storable
+from pyjmsack.errors import InvalidDestinationException, MessageFormatException
+from pyjmsack.message import TextMessage
 
 CLASSIC: Any = SimpleNamespace(broker="classic-6")
 
@@ -28,3 +29,17 @@ def test_a_name_is_counted_in_the_bytes_that_the_store_writes(character: str, si
 def test_other_brokers_take_names_of_any_length(broker: str | None) -> None:
     metadata: Any = broker and SimpleNamespace(broker=broker)
     check_storable("the destination", "a" * 100_000, metadata)
+
+
+@pytest.mark.parametrize(("character", "size"), [("a", 1), ("\u00e4", 2), ("\U00010400", 6)])
+def test_a_property_whose_name_ends_the_connection_to_classic_is_refused(character: str, size: int) -> None:
+    """S160: one message costs itself alone."""
+    message = TextMessage("x")
+    message.properties[character * (LONGEST_NAME // size)] = 1
+    check_names(message, CLASSIC)
+    message.properties[character * (LONGEST_NAME // size + 1)] = 1
+    with pytest.raises(MessageFormatException, match=r"the name of the property .* has 65,\d\d\d bytes") as raised:
+        check_names(message, CLASSIC)
+    assert len(str(raised.value)) < 500
+    artemis: Any = SimpleNamespace(broker="artemis")
+    check_names(message, artemis)
