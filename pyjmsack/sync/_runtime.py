@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 import weakref
 from _thread import allocate_lock
@@ -37,11 +38,18 @@ _JOIN_TIMEOUT = 5.0
 """Seconds to wait for the thread of a listener that does not return. The thread is a daemon, and ends with its
 listener."""
 _FOREIGN = "this connection belongs to the parent process; make a new connection in this process"
+_ENDING = "the program is ending, and the I/O thread does not run any more; close the connection before"
 T = TypeVar("T")
 
 
 def wait(completion: Completion[Any], timeout: float | None) -> bool:
-    """Block until the completion is done. Return False if ``timeout`` seconds passed first. Ctrl-C ends the wait."""
+    """Block until the completion is done. Return False if ``timeout`` seconds passed first. Ctrl-C ends the wait.
+
+    Raises:
+        IllegalStateException: the interpreter is ending. Then Python runs ``__del__`` methods, and no daemon thread.
+    """
+    if sys.is_finalizing():
+        raise IllegalStateException(_ENDING)
     lock = allocate_lock()
     lock.acquire()
     completion.add_callback(lambda _: lock.release())
@@ -169,6 +177,8 @@ class SyncRuntime:
             return False
         if self._pid != os.getpid():
             raise IllegalStateException(_FOREIGN)
+        if sys.is_finalizing():
+            raise IllegalStateException(_ENDING)
         return True
 
     def disown(self) -> None:
@@ -247,7 +257,7 @@ class SyncRuntime:
         """Give the loop thread back after the queued commands have run. Any thread may call this. A second call has no
         effect.
         """
-        if self._pid == os.getpid():
+        if self._pid == os.getpid() and not sys.is_finalizing():
             with self._closing:
                 if not self._closed:
                     self._ending = True

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.thread import acquire
 from pyjmsack.spi.completion import Completion
+from pyjmsack.sync import _runtime as sync_runtime
 from pyjmsack.sync._guard import SessionGuard
 from pyjmsack.sync._runtime import SyncRuntime, ThreadDispatcher, wait
 
@@ -721,6 +723,23 @@ def test_a_cancelled_wait_closes_its_steps_and_an_answer_later_is_harmless() -> 
         return seen
 
     assert asyncio.run(main()) == ["closed"]
+
+
+def test_nothing_waits_for_the_loop_while_the_interpreter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process whose ``__del__`` closed a connection at its end never ended, because no daemon thread runs then."""
+    runtime = SyncRuntime(acquire(), nothing)
+
+    def steps() -> Steps[None]:
+        yield Completion(), None
+
+    with monkeypatch.context() as ending:
+        ending.setattr(sync_runtime, "sys", SimpleNamespace(is_finalizing=lambda: True))
+        with pytest.raises(IllegalStateException, match="the program is ending"):
+            runtime.submit(nothing)
+        with pytest.raises(IllegalStateException, match="the program is ending"):
+            runtime.run(steps())
+        runtime.close()
+    runtime.close()
 
 
 def test_a_message_is_acknowledged_from_another_thread_at_once() -> None:
