@@ -92,6 +92,8 @@ class Driver(asyncio.BufferedProtocol):
         self._deaf = False
         """True while the driver does not read from the socket."""
         self._closing = False
+        self._broken: ConnectionLostException | None = None
+        """The error that ended the writing."""
         self._timer: asyncio.TimerHandle | None = None
         self._socket: TransportSocket | None = None
         self._buffer = _read_buffer(loop)
@@ -203,7 +205,7 @@ class Driver(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._engine.connection_lost(refusal(exc) or exc)
+        self._engine.connection_lost(self._broken or refusal(exc) or exc)
 
     def pause_writing(self) -> None:
         """Leave further bytes in the engine, because the socket's buffer is full."""
@@ -215,10 +217,23 @@ class Driver(asyncio.BufferedProtocol):
         self.flush()
 
     def flush(self) -> None:
-        """Write the bytes of the engine, until the engine has no more or the socket is full."""
+        """Write the bytes of the engine, until the engine has no more or the socket is full.
+
+        If that fails, for example because there is no memory, end the connection. A part of a frame may have left, and
+        the peer would take the next bytes for the rest of the frame.
+        """
         transport = self._transport
         if transport is None or self._closing:
             return
+        try:
+            self._write(transport)
+        except Exception as error:
+            text = f"the bytes for the peer could not be written ({type(error).__name__}: {error})"
+            self._broken = _caused(ConnectionLostException(text), error)
+            log.error("%s", text)
+            self.abort()  # then asyncio calls connection_lost
+
+    def _write(self, transport: asyncio.Transport) -> None:
         take = self._engine.data_to_send
         while not self._paused:
             chunks, size = [], 0

@@ -133,6 +133,26 @@ def test_a_large_output_is_written_in_pieces_that_notice_a_full_socket(parts: Pa
     assert engine.output
 
 
+def test_a_write_without_memory_ends_the_connection(parts: Parts) -> None:
+    """A part of the frame has left. The peer took the next frames for its rest, and the send waited for ever."""
+    driver, engine, transport, _ = parts
+    engine.output = [b"a", b"b"]
+
+    def write(data: bytes) -> None:
+        raise MemoryError
+
+    transport.write = write
+    driver.flush()
+    assert transport.state == "aborted"
+    engine.output = [b"c"]
+    driver.flush()
+    assert engine.output == [b"c"]
+    driver.connection_lost(None)
+    (error,) = engine.lost
+    assert isinstance(error, ConnectionLostException)
+    assert isinstance(error.__cause__, MemoryError)
+
+
 def test_bytes_reach_the_engine(parts: Parts) -> None:
     driver, engine, _, _ = parts
     driver.received(b"abc")
