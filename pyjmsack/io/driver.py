@@ -92,7 +92,7 @@ class Driver(asyncio.BufferedProtocol):
         self._deaf = False
         """True while the driver does not read from the socket."""
         self._closing = False
-        self._broken: ConnectionLostException | None = None
+        self._broken: JMSException | None = None
         """The error that ended the writing."""
         self._timer: asyncio.TimerHandle | None = None
         self._socket: TransportSocket | None = None
