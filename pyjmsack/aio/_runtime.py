@@ -105,7 +105,8 @@ class AioRuntime:
         self._scheduled = False
 
     submit_lazily = submit
-    """Queue a command, as :meth:`submit` does, because there is no thread to wake."""
+    """The same as :meth:`submit`. A later start of the commands would save nothing here, because there is no thread to
+    wake."""
 
     def run_queued(self) -> None:
         """Run the queued commands at once."""

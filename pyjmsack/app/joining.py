@@ -26,7 +26,7 @@ class Joined:
     here: object
     """The id of the thread that may use the session; ``None`` in asyncio."""
     over: bool = False
-    """Whether sends join no transaction, because the listener has none, or has returned or raised."""
+    """True if sends do not join a transaction. Either there is no transaction, or the listener has already ended."""
     listener: object = None
     """The listener itself."""
     done: bool = False

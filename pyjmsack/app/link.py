@@ -44,9 +44,8 @@ class Link:
 
     @property
     def state(self) -> str:
-        """The state of the connection, with the names of ``connection.state``. Without a connection it is
-        ``connecting``, or ``closed`` after a stop.
-        """
+        """The state of the connection, as a value of ``connection.state`` such as ``connected``. While there is no
+        connection, the state is ``connecting``. After a stop the state is ``closed``."""
         connection = self.connection
         if connection is not None:
             return str(connection.state.value)

@@ -102,7 +102,7 @@ def _key(key: object) -> str:
 
 @lru_cache(maxsize=256)
 def _names(kind: Any, camel_case: bool) -> dict[str, str]:
-    """Return the key of each field of a dataclass in JSON.
+    """For each field of a dataclass, return the key that stands for it in JSON.
 
     Raises:
         MessageFormatException: two fields have the same name in camelCase.

@@ -46,10 +46,11 @@ class EmbeddedArtemis(EmbeddedBroker):
             The file must have an acceptor for AMQP at ``127.0.0.1:${pyjmsack.amqp.port}`` and one for STOMP at
             ``127.0.0.1:${pyjmsack.stomp.port}``, and should keep its data below ``${pyjmsack.data}``. With such a file,
             ``queues``, ``topics``, ``address_settings`` and ``tls`` are refused.
-        tls: ``True`` makes a certificate (extra ``pkcs12``), and both ports speak TLS only. The URLs of the broker name
-            the authority to trust, so clients of this library use them as they are. ``"mutual"`` also asks each client
-            for a certificate; this class makes one, which the URLs name too. A :class:`KeyStore` has certificates of
-            your own. With a ``data_dir`` the certificates stay in its folder ``tls``.
+        tls: ``True`` makes a certificate (extra ``pkcs12``), and both ports speak TLS only. The URLs of the broker
+            contain the path of the file with the authority to trust, so clients of this library can use the URLs as
+            they are. With ``"mutual"`` the broker also asks each client for a certificate. This class makes such a
+            certificate, and the URLs contain its path too. A :class:`KeyStore` has certificates of your own. With a
+            ``data_dir`` the certificates stay in its folder ``tls``.
         java: path of a Java executable, version 17 or newer. ``None`` means the first one of ``JAVA_HOME``, ``PATH``
             and the extra ``broker``.
         jvm_options: further options for Java.

@@ -59,7 +59,7 @@ class ArtemisInstance(Instance):
         return "AMQ229230" in log
 
     def listens(self, log: str) -> bool:
-        """Whether the log has "Started Acceptor at" for both ports."""
+        """Whether the log has the line of a started acceptor (``AMQ221020``) for both ports."""
         started = [line for line in log.splitlines() if "AMQ221020" in line]
         ports = (self.amqp_port, self.stomp_port)
         return all(any(f" 127.0.0.1:{port} " in line for line in started) for port in ports)

@@ -86,7 +86,8 @@ class EmbeddedBroker(ABC):
     @staticmethod
     @abstractmethod
     def _training_instance(directory: Path, java: Java, distribution: Distribution) -> Instance:
-        """Return the description of a broker with users, for the run that records which classes a broker loads."""
+        """Return the description of the broker for the training run, which records the classes that a broker loads.
+        This broker has users."""
 
     def __repr__(self) -> str:
         state = f"pid {self.pid}, {self.amqp_url}" if self.running else "not running"

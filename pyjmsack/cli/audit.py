@@ -57,9 +57,10 @@ def audit(
     pyjmsack audit /var/ledgers/orders --html audit.html
     pyjmsack audit ledgers/* --url amqp://broker:5672 --user alice
 
-    Give the ledgers of all producers and consumers at once. With --url the broker says which messages its queues and
-    dead-letter queues still have; without --url these messages are "lost or still queued". The exit code is 1 if a
-    message is lost or unknown, or if a transaction is torn. The command needs pyjmsack[spark] and a full JDK.
+    Give the ledgers of all producers and consumers at once. With --url the command asks the broker which messages
+    are still in its queues and dead-letter queues. With neither --url nor --still-queued, each message that the broker
+    confirmed and nobody acknowledged counts as "lost or still queued". The exit code is 1 if a message is lost or
+    unknown, or if a transaction is torn. The command needs pyjmsack[spark] and a full JDK.
     """
     if login is None and queues:
         raise click.UsageError("--queue needs --url, the URL of the broker that has the queue")

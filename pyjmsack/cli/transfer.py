@@ -179,7 +179,7 @@ class Transfer:
         return self.moved
 
     def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> bool:
-        """Move messages in transactions. Return False at a message that cannot be sent."""
+        """Move messages in transactions. Return False if a message cannot be sent, or the broker refuses the commit."""
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
             consumer = session.create_consumer(Queue(self.source), self.selector)
             producer = session.create_producer()

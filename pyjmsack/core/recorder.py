@@ -26,9 +26,8 @@ class Recorder:
         """The broker of the connection now. After a failover this is another object."""
 
     def tail(self, *values: object) -> str:
-        """Return the last field of a line: these values, then protocol, broker and connection id. The field is valid as
-        long as ``metadata`` is the same object.
-        """
+        """Return the last field of a ledger line: ``values``, then protocol, broker and connection id. A caller may
+        keep the field until :attr:`metadata` becomes another object, as happens after a failover."""
         metadata = self.metadata
         protocol = "" if metadata is None else metadata.protocol
         broker = (metadata.url if metadata is not None else "") or self._url

@@ -20,9 +20,9 @@ __all__ = ["WINDOW", "Done", "Send", "SendWindow", "describe"]
 Done = Callable[["BaseException | None"], None]
 
 WINDOW = 4096
-"""The most unconfirmed sends of one producer. The next send waits, because otherwise the sends to a broker that stopped
-answering would fill the memory. The number is four times the credit that the brokers grant. So no send waits here as
-long as the broker answers."""
+"""The largest number of sends of one producer that the broker has not confirmed. At this number the next send waits,
+because otherwise the sends to a broker that stopped answering would fill the memory. The number is four times the
+credit that the brokers grant, so no send waits here while the broker answers."""
 
 
 class Send(Outbound):

@@ -67,11 +67,11 @@ class _Use:
 
 
 class Subscriptions:
-    """The named subscriptions of one connection. The methods that return steps run in the caller's thread or task. All
-    other methods run on the loop, one claim at a time.
+    """The named subscriptions of one connection. The methods that return ``Steps`` (``core/steps.py``) run in the
+    thread or task of the caller. All other methods run on the loop, one call at a time.
 
-    A durable subscription and one that is not durable may have the same name, because they are two subscriptions. Two
-    durable subscriptions may not have the same name, even if only one of them is shared.
+    A durable subscription and one that is not durable may have the same name, because they are two subscriptions. A
+    shared and an unshared durable subscription may not have the same name at the same time.
     """
 
     def __init__(self, channel: Channel) -> None:

@@ -76,7 +76,8 @@ class Transaction:
         return self.failure is not None or self.settled >= self.submitted
 
     def when_decided(self, done: Completion[None]) -> None:
-        """Complete ``done`` when all sends are answered, or one has failed. Runs on the loop, after all sends."""
+        """Complete ``done`` when all sends are answered, or one has failed. Runs on the loop. The caller submits this
+        call after its last send, so the loop has counted every send before."""
         if self.decided:
             done.succeed()
         else:

@@ -42,8 +42,9 @@ class WebSocketEngine:
     """Carries the bytes of another engine in binary WebSocket messages. A message may begin and end at any byte.
 
     Args:
-        inner: the engine of the protocol. This object is its stream, which is open after the WebSocket handshake.
-        endpoint: the endpoint to which the stream leads.
+        inner: the engine of the protocol inside the WebSocket. This ``WebSocketEngine`` acts as the stream of
+            ``inner``, and opens this stream after the WebSocket handshake.
+        endpoint: the endpoint of the broker, for the handshake and for error texts.
         headers: additional headers of the handshake, ``transport.ws.httpHeader.NAME=VALUE``.
     """
 
@@ -113,7 +114,7 @@ class WebSocketEngine:
         if len(self._head) < len(_HTTP):
             self._head = (self._head + data)[: len(_HTTP)]
             if not _HTTP.startswith(self._head):
-                raise RemoteProtocolError(f"the peer answered {data[:20]!r}")
+                raise RemoteProtocolError(f"expected an answer of HTTP, got {data[:20]!r}")
 
     def _handle(self, happened: Sequence[events.Event]) -> None:
         unwrapped = bytearray()

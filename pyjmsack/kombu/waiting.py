@@ -75,7 +75,7 @@ def way() -> Way:
 
 
 class _Threads:
-    """The way that uses Python's threads."""
+    """Runs the event loop on a thread of Python, and lets other threads wait for its results."""
 
     def start(self, run: Run) -> asyncio.AbstractEventLoop:
         loop = asyncio.new_event_loop()
@@ -96,7 +96,7 @@ class _Threads:
 
 
 class _Greenlets:
-    """The way that uses greenlets of gevent."""
+    """Runs the event loop on a thread of the system, and lets greenlets of gevent wait for its results."""
 
     def __init__(self) -> None:
         self._ident: object = None

@@ -89,9 +89,10 @@ class _Table:
         self._lock = threading.RLock()
         """A reentrant lock, because a signal handler may close the connection while the same thread opens a part."""
         self._append: Callable[[bytes], object] = _no_room
-        """The function that appends a line to the part in use, which is ``mmap.write``.
+        """The function that appends a line: ``mmap.write`` of the part in use. While no part is open, the function is
+        ``_no_room``. After :meth:`stop`, it is ``_discard``.
 
-        Several threads may call it without a lock, because the call is one step of the interpreter.
+        Several threads may call the function without a lock, because the call is one step of the interpreter.
         """
         self._map: mmap.mmap | None = None
         self._path = folder

@@ -29,7 +29,8 @@ _DEFAULTS: Final = {
     "springjacksonserializationwritedatesastimestamps": "false",
     "springjacksondefaultpropertyinclusion": "always",
 }
-"""For each key, the values that leave the JSON as pyjmsack writes and reads it."""
+"""The keys that are harmless at one value, with this value. At this value, Jackson writes and reads the same JSON as
+pyjmsack."""
 
 
 def read_jackson(findings: Findings, file: str, entries: Iterable[Entry]) -> None:

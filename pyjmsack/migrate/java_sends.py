@@ -58,7 +58,7 @@ _ORDER: Final = ("topic", "properties", "correlation_id", "reply_to", "delivery_
 
 @dataclass(slots=True)
 class _Call:
-    """The state while one call is read."""
+    """The facts that :class:`SendReader` has found so far about the call that it reads."""
 
     destination: NewDestination | None = None
     body: str = UNKNOWN

@@ -188,8 +188,8 @@ class OpenTelemetryTracing:
         since: int | None = None,
         choice: int | None = None,
     ) -> Span:
-        """Start a span. An unknown sampler sees only the attributes of the place, which is enough for the conventions.
-        The other attributes are made only if the span is sampled.
+        """Start a span. If the SDK has to ask its sampler, the sampler sees only the attributes in ``place``. The other
+        attributes are made only if the span is sampled.
 
         Args:
             place: the attributes of all such spans.

@@ -63,7 +63,10 @@ def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
     names = arrow_schema(options.includeBody).names
     for batch in spool.read(place.pull, place.part):
         if "body" in names and "body" not in batch.schema.names:
-            raise OptionError("option 'includeBody': these rows were spooled without their bodies, which are gone")
+            raise OptionError(
+                "option 'includeBody' asks for bodies, but the rows of this batch were spooled without their bodies,"
+                " and the broker does not have the bodies any more; set includeBody to false for this batch"
+            )
         yield batch.select(names)
 
 

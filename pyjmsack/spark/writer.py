@@ -69,7 +69,9 @@ def check_columns(options: Options, schema: StructType) -> None:
         if field.name not in known:
             close = get_close_matches(field.name, SENT, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise OptionError(f"column {field.name!r} must be one of {', '.join(SENT)} or the dedupColumn{hint}")
+            raise OptionError(
+                f"column {field.name!r} cannot be sent; expected {', '.join(SENT)} or the dedupColumn{hint}"
+            )
         kind = field.dataType.simpleString()
         if field.name in SENT and kind not in SENT[field.name]:
             raise OptionError(f"column {field.name!r}: expected {' or '.join(SENT[field.name])}, not {kind}")

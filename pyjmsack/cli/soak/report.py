@@ -53,7 +53,8 @@ class Growth:
 
     @property
     def problems(self) -> list[str]:
-        """The broken promises, as texts: the resource grew, or a part of it is left when everything is closed."""
+        """The problems of this resource, as texts: it grew by more than ``limit``, or more of it is in use after
+        closing than before the run. For memory only the growth counts."""
         grown, left = self.last - self.first, self.after - self.before
         found = [f"{self.name}: grew by {grown:,.0f}, more than {self.limit:,.0f}"] if grown > self.limit else []
         if self.name != "memory" and left > 0:

@@ -5,8 +5,8 @@ AMQP                 as message id in JMS           as correlation id in JMS
 ==================== ============================== =================================
 string ``ID:x``      ``ID:x``                       ``ID:x``
 string ``x``         ``ID:AMQP_NO_PREFIX:x``        ``x``
-string that looks    ``ID:AMQP_STRING:`` + itself   ``ID:AMQP_STRING:`` + itself
-like a line below
+string that has one  ``ID:AMQP_STRING:`` + itself   ``ID:AMQP_STRING:`` + itself
+of these prefixes
 uuid                 ``ID:AMQP_UUID:`` + text       the same
 ulong                ``ID:AMQP_ULONG:`` + digits    the same
 binary               ``ID:AMQP_BINARY:`` + hex      the same

@@ -187,9 +187,11 @@ class AmqpReceiver(AmqpLink):
             self.replenish()
 
     def _look_again(self) -> None:
-        """Grant the whole prefetch window as soon as the broker has nothing left to send for the lost connection.
+        """Check whether the link may have its whole prefetch window. If so, grant the window. If not, set a timer for
+        the next check.
 
-        Until then, check again later.
+        The link has to wait while Artemis may still send messages of an earlier, lost connection
+        (``providers/amqp/caution.py``).
         """
         if left := self.caution.time_left():
             self._caution_timer = self._connector.call_later(left, self._look_again)

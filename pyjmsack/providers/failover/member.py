@@ -165,16 +165,24 @@ class Member:
 
     def on_leaving(self, done: Completion[None]) -> None:
         """Fail: the provider of a single broker never calls this method."""
-        raise AssertionError("the provider of a single broker reported a failover of its own")
+        raise AssertionError(
+            "the provider of a single broker reported a failover, but only the failover provider can do this"
+        )
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         """Fail, because the provider of a single broker never calls this method."""
-        raise AssertionError("the provider of a single broker reported a failover of its own")
+        raise AssertionError(
+            "the provider of a single broker reported a failover, but only the failover provider can do this"
+        )
 
     def on_restored(self, metadata: ConnectionMetadata) -> None:
         """Fail, because the provider of a single broker never calls this method."""
-        raise AssertionError("the provider of a single broker reported a failover of its own")
+        raise AssertionError(
+            "the provider of a single broker reported a failover, but only the failover provider can do this"
+        )
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
         """Fail, because the provider of a single broker never calls this method."""
-        raise AssertionError("the provider of a single broker reported a failover of its own")
+        raise AssertionError(
+            "the provider of a single broker reported a failover, but only the failover provider can do this"
+        )

@@ -392,7 +392,8 @@ class StompEngine:
             self.fail(_lost(error))
 
     def _shares_receipts(self) -> bool:
-        """Return True if the broker may send an ERROR without a receipt id about a frame that asked for no RECEIPT."""
+        """Return True if some open requests share one RECEIPT. Only the last of their frames has a receipt id. An ERROR
+        without a receipt id may then answer any of the other frames."""
         return any(isinstance(answered, _Together) for answered in self._receipts.values())
 
     def _on_connected(self, head: bytes) -> None:

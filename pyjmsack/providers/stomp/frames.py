@@ -371,7 +371,8 @@ class Skipping:
         return end + 1 or -1
 
     def frame(self) -> Frame:
-        """Return the kept part of the frame, because the frame has ended."""
+        """Return the kept header lines as a frame with a :class:`Refusal` and without a body. Call this only when the
+        frame has ended."""
         return _MESSAGE, b"".join(self._lines.values()), b"", Refusal(self._reason, False, self._size)
 
 

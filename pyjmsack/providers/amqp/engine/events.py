@@ -5,7 +5,7 @@ event                                         the peer ...
 ============================================= ===================================================================
 ``(OPENED, open)``                            opened its end of the connection
 ``(BEGUN, session)``                          answered our Begin
-``(ATTACHED, link)``                          answered our Attach; an answer without a queue or topic refuses it
+``(ATTACHED, link)``                          answered our Attach; with no queue or topic the peer refuses the link
 ``(CREDIT, link)``                            sent a Flow; ``link.credit`` and ``link.drain`` have their new values
 ``(DELIVERY, link, id, payload, settled)``    sent a whole message
 ``(OVERSIZE, link, id, start, size, settled)`` sent a message over the limit of the link; its first bytes are kept
