@@ -301,7 +301,7 @@ class Subscriptions:
         if inbound in self.outstanding and inbound.ack is not None:
             self._engine.write(b"ACK\n", inbound.ack, b"\n\0")
             self.acknowledged(inbound)
-            if self._caution is not None:
+            if self._caution is not None and self._caution.losses:
                 self._caution.acknowledged(inbound.size)
                 if self.single and not self._caution.single and self._receiver is not None:
                     self._receiver.take_all()
