@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
-from pyjmsack.core.runtime import Command, run_commands
+from pyjmsack.core.runtime import Command, run_commands, write_log
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import when_forked
@@ -234,7 +234,7 @@ class TaskDispatcher:
             except BaseException as error:
                 if ends_task(error):
                     raise
-                log.exception("a listener raised on %s", self._name)
+                write_log(log.exception, "a listener raised on %s", self._name)
             self._release_waiters()
         self._task = None
 

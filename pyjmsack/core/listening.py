@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from pyjmsack.core.runtime import Dispatcher, Runtime
+from pyjmsack.core.runtime import Dispatcher, Runtime, write_log
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.tracing import Processed, TracedConsumer
@@ -353,7 +353,7 @@ class Listening:
         """
         options, name = self._channel.options, self._info.destination.name
         if error is not None:
-            log.warning("the listener of %s raised", name, exc_info=error)
+            write_log(log.warning, "the listener of %s raised", name, exc_info=error)
         if self._unsettled.auto:
             self._settle(message, Outcome.ACCEPTED if error is None else options.listener_error_outcome)
         elif error is not None and self._session.info.ack_mode.individual:

@@ -13,6 +13,7 @@ from typing import Any
 from pyjmsack.core.admission import Admission, Refusal, Why
 from pyjmsack.core.inbox import Inbox
 from pyjmsack.core.listening import Listening
+from pyjmsack.core.runtime import write_log
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import Counts
 from pyjmsack.core.steps import Deadline, Steps
@@ -251,14 +252,14 @@ class Taking:
         if why is Why.TOO_OFTEN and self._admission.limit is not None:
             self._admission.limit.refused(inbound)
         elif why is Why.TORN:
-            log.error("a message on %s came damaged, and is given back: %s", name, error)
+            write_log(log.error, "a message on %s came damaged, and is given back: %s", name, error)
             counts.torn += 1
             if counts.torn > TORN:
                 outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
         elif why is Why.BROKEN:
-            log.error("a message on %s cannot be decoded and is refused: %s", name, error)
+            write_log(log.error, "a message on %s cannot be decoded and is refused: %s", name, error)
         elif why is Why.NOT_TRANSFORMED and error is not None:
-            log.warning("%s", error, exc_info=error.__cause__)
+            write_log(log.warning, "%s", error, exc_info=error.__cause__)
             self._channel.events.report(error)
         counts.refused += outcome in _FOR_EVER
         self._unsettled.settle(inbound, outcome, ack_type)

@@ -12,11 +12,11 @@ import weakref
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import Command, refuse_commands, run_commands, taken
+from pyjmsack.core.runtime import Command, refuse_commands, run_commands, taken, write_log
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import when_forked
@@ -410,8 +410,9 @@ class ThreadDispatcher:
     def _guarded(self, call: Callable[[], Any]) -> None:
         try:
             call()
-        except BaseException:  # the next call must run after any error of a listener
-            log.exception("a listener raised on %s", self._name)
+        except BaseException:  # the next call must run after any error of a listener, and of a log handler
+            with suppress(BaseException):
+                write_log(log.exception, "a listener raised on %s", self._name)
 
     def _release_waiters(self) -> None:
         for waiter in taken(self._waiters):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +18,7 @@ from pyjmsack import aio
 from pyjmsack.aio import _runtime
 from pyjmsack.aio._runtime import HAS_CANCELLING, AioRuntime, SessionLock, TaskDispatcher, ends_task, make_task
 from pyjmsack.core.guard import nothing
-from pyjmsack.core.runtime import all_called
+from pyjmsack.core.runtime import all_called, run_commands
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.thread import acquire
@@ -226,6 +228,52 @@ def test_a_call_that_raises_does_not_stop_the_next_s127(
     dispatcher.submit(boom)
     dispatcher.submit(done.set)
     assert done.wait(PATIENCE)
+
+
+class Raises(logging.Handler):
+    """A log handler of a program, with a mistake."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise self.error
+
+
+@pytest.fixture(params=[ValueError, SystemExit])
+def broken_log(request: pytest.FixtureRequest) -> Iterator[None]:
+    handler = Raises(request.param("a log handler"))
+    logger = logging.getLogger("pyjmsack")
+    logger.addHandler(handler)
+    yield
+    logger.removeHandler(handler)
+
+
+@pytest.mark.usefixtures("broken_log")
+def test_a_log_handler_that_raises_stops_no_listener_s127(dispatcher: ThreadDispatcher) -> None:
+    """The thread of the listener ended, and the close waited for its call."""
+    over = threading.Event()
+
+    def fail() -> None:
+        raise RuntimeError
+
+    dispatcher.submit(fail)
+    dispatcher.submit(over.set)
+    assert over.wait(PATIENCE)
+    finish(dispatcher.through())
+
+
+@pytest.mark.parametrize("broken_log", [ValueError], indirect=True)
+@pytest.mark.usefixtures("broken_log")
+def test_a_log_handler_that_raises_leaves_no_caller_waiting_s127() -> None:
+    done: Completion[None] = Completion()
+
+    def fail(_: Completion[None]) -> None:
+        raise RuntimeError
+
+    run_commands(deque([(fail, (done,))]))
+    assert isinstance(done.error, RuntimeError)
 
 
 def test_idle_waits_for_the_call_at_work_s124(dispatcher: ThreadDispatcher) -> None:
