@@ -14,7 +14,14 @@ from typing import Any, Final, TypeVar
 
 from kombu.transport.virtual.base import BrokerState
 
-from pyjmsack import AckMode, ConnectionLostException, Destination, JMSException, Message
+from pyjmsack import (
+    AckMode,
+    ConnectionLostException,
+    Destination,
+    JMSException,
+    Message,
+    ResourceAllocationException,
+)
 from pyjmsack.aio import Connection as JmsConnection
 from pyjmsack.aio import ConnectionFactory, MessageProducer, Session
 from pyjmsack.kombu.envelope import Outgoing
@@ -62,11 +69,15 @@ class Connection:
         self._used_channel_ids = array("H")
         self.error: BaseException | None = None
         """The error that ended the connection. ``None`` means that the connection works."""
+        self._told = False
+        """Whether :meth:`wait` has raised the error."""
         self.closed = False
         self._ready: deque[Delivery] = deque()
         self._requeued: OrderedDict[int, None] = OrderedDict()
         """The hashes of the ids of requeued messages. The ids are not kept, because a sender may choose long ones."""
         self._signalled = False
+        self._closing: set[asyncio.Task[None]] = set()
+        """The tasks that close producers. They wait for sends that other threads began."""
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         self._hubs: list[Any] = []
@@ -112,6 +123,16 @@ class Connection:
         """Whether the connection can be used in this process."""
         return not self.closed and self.error is None and not self._loop.foreign
 
+    @property
+    def owes_error(self) -> bool:
+        """Whether the connection is lost, and :meth:`wait` has not told the consumers yet.
+
+        kombu replaces a connection that cannot be used before it waits for messages. The new connection has none of the
+        consumers, so that nobody would learn of the loss, and the program would wait for ever.
+        """
+        untold = self.error is not None and not self._told and not self.closed
+        return untold and any(channel.consumed for channel in self.channels)
+
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop of the connection and wait for it.
 
@@ -156,7 +177,27 @@ class Connection:
         message.reply_to = outgoing.reply_to
         for name, value in outgoing.properties.items():
             message.properties[name] = value
-        await self._producer.send(message, destination, **how)
+        producer = self._producer
+        try:
+            await producer.send(message, destination, **how)
+        except ResourceAllocationException:
+            await self._replace(producer)
+            raise
+
+    async def _replace(self, producer: MessageProducer) -> None:
+        """Send with a new producer. The present one was refused a message for a full queue, and Artemis gives it no
+        credit before this queue has room, for other queues neither.
+        """
+        if self._producer is producer:
+            self._producer = await self._session.create_producer()
+            closing = asyncio.get_running_loop().create_task(self._close(producer))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
+
+    @staticmethod
+    async def _close(producer: MessageProducer) -> None:
+        with suppress(JMSException):  # the connection was lost
+            await producer.close()
 
     def consume(self, owner: Any, tag: str, queue: str, window: Window) -> Feed:
         """Open a consumer of kombu on a queue.
@@ -306,6 +347,7 @@ class Connection:
         deadline = None if timeout is None else monotonic() + timeout
         while True:
             self.clear_signal()
+            self._told = self.error is not None
             self.check()
             delivery = self.next()
             if delivery is not None:

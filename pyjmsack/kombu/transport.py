@@ -76,12 +76,12 @@ class Transport(base.Transport):
             connection.forget()
 
     def verify_connection(self, connection: Connection) -> bool:
-        """Return whether a connection can be used.
+        """Return whether a connection can be used, or must first raise its error in :meth:`drain_events`.
 
         Args:
             connection: the connection that :meth:`establish_connection` returned.
         """
-        return connection.alive
+        return connection.alive or connection.owes_error
 
     def create_channel(self, connection: Connection) -> JmsChannel:
         """Return a new channel.

@@ -21,7 +21,7 @@ from polling import wait_until
 from shared_brokers import Served
 
 import pyjmsack.kombu
-from pyjmsack import JMSSecurityException
+from pyjmsack import JMSSecurityException, ResourceAllocationException
 from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.testing import Wire
 
@@ -69,6 +69,34 @@ def test_a_late_acknowledgement_never_reaches_a_new_delivery(
         message = third.SimpleQueue(queue_name).get(timeout=30)
         assert message.payload == "one"
         message.ack()
+
+
+@PROTOCOLS
+def test_a_consumer_learns_of_a_loss_that_came_while_it_did_not_wait(
+    protocol: str, any_broker: Served, queue_name: str
+) -> None:
+    """kombu replaced the connection by one without consumers, and the program waited for ever."""
+    bodies: list[Any] = []
+    queue = kombu.Queue(queue_name)
+
+    def take(body: Any, message: Any) -> None:
+        bodies.append(body)
+        message.ack()
+
+    with Wire(url_of(protocol, any_broker)) as wire, kombu.Connection(f"jms+{wire.url}") as connection:
+        with kombu.Consumer(connection.channel(), [queue], callbacks=[take]) as consumer:
+            own = connection.connection
+            wire.cut()
+            wait_until(lambda: not own.alive)
+            wire.heal()
+            with pytest.raises(connection.recoverable_connection_errors, match="lost"):
+                connection.drain_events(timeout=1)
+            consumer.channel = connection.channel()  # what programs do after the error: kombu connects again
+            consumer.revive(consumer.channel)
+            consumer.consume()
+            connection.Producer().publish("one", routing_key=queue_name, declare=[queue])
+            connection.drain_events(timeout=30)
+        assert bodies == ["one"]
 
 
 @PROTOCOLS
@@ -183,6 +211,29 @@ def test_closing_ends_although_the_broker_is_silent(any_broker: Served, queue_na
         wire.cut()
     with kombu.Connection(f"jms+{any_broker.amqp_url}") as other:
         message = other.SimpleQueue(queue_name).get(timeout=30)
+        assert message.payload == "one"
+        message.ack()
+
+
+def test_a_full_queue_does_not_stop_the_messages_for_other_queues(queue_name: str) -> None:
+    """Artemis gives the link of a refused message no credit before the full queue has room, whatever comes next."""
+    settings = {"full.#": {"address-full-policy": "FAIL", "max-size-messages": 2}}
+    with (
+        EmbeddedArtemis(address_settings=settings) as broker,
+        kombu.Connection(f"jms+{broker.amqp_url}?jms.sendTimeout=20000") as connection,
+    ):
+        producer, free = connection.Producer(), connection.SimpleQueue(queue_name)
+
+        def put() -> None:
+            producer.publish("one", routing_key="full.one", declare=[kombu.Queue("full.one")])
+
+        put()
+        put()
+        for _ in range(2):
+            with pytest.raises(ResourceAllocationException, match="is full"):
+                put()
+        free.put("one")
+        message = free.get(timeout=30)
         assert message.payload == "one"
         message.ack()
 
