@@ -45,10 +45,15 @@ def _named(tree: ast.Module) -> dict[str, str]:
 def _events(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
     named = _named(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LEVELS:
-            logger = named.get(ast.unparse(node.func.value))
-            if logger is not None and isinstance(node.args[0], ast.Constant):
-                yield logger, _LEVELS[node.func.attr], str(node.args[0].value)
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        method, text = node.func, node.args[0]
+        if ast.unparse(method) == "write_log" and len(node.args) > 1:  # write_log(log.warning, "text")
+            method, text = text, node.args[1]
+        if isinstance(method, ast.Attribute) and method.attr in _LEVELS and isinstance(text, ast.Constant):
+            logger = named.get(ast.unparse(method.value))
+            if logger is not None:
+                yield logger, _LEVELS[method.attr], str(text.value)
 
 
 def table() -> str:
