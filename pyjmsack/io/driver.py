@@ -320,7 +320,16 @@ class AsyncioConnector:
         """Open a stream for the engine. If this fails, call ``failed`` with a JMS exception."""
         task = self._loop.create_task(self._connect(endpoint, engine, failed))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(partial(self._over, endpoint, failed))
+
+    def _over(self, endpoint: Endpoint, failed: Callable[[Exception], None], task: asyncio.Task[None]) -> None:
+        """Forget a task that opened a stream. If the program cancelled it with all tasks of its loop, the attempt has
+        failed, and failover makes another one.
+        """
+        if task in self._tasks:
+            self._tasks.discard(task)
+            if task.cancelled():
+                failed(ConnectionLostException(f"connecting to {endpoint} was cancelled by the program"))
 
     def read(self, source: BodySource) -> BodyReading:
         """Return a ``BodyReading``, which starts its own thread when the first piece of the body is asked for."""
@@ -333,7 +342,8 @@ class AsyncioConnector:
 
     def cancel(self) -> None:
         """Give up all streams that are not open yet."""
-        for task in self._tasks:
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
             task.cancel()
 
     async def _connect(self, endpoint: Endpoint, engine: Engine, failed: Callable[[Exception], None]) -> None:

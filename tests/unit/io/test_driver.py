@@ -492,5 +492,25 @@ def test_streams_that_are_being_opened_can_be_given_up() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("steps", [0, 1], ids=["before its first step", "at work"])
+def test_a_stream_whose_task_the_program_cancels_has_failed(steps: int) -> None:
+    """S101: failover waited for ever for the end of the attempt."""
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            url = parse_url(f"amqps://127.0.0.1:{server.getsockname()[1]}?transport.trustAll=true")
+            connector = AsyncioConnector(url, asyncio.get_running_loop(), None)
+            failed: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+            connector.connect(url.endpoints[0], FakeEngine(), failed.set_result)
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            error = await asyncio.wait_for(failed, 60)
+            assert isinstance(error, ConnectionLostException)
+
+    asyncio.run(main())
+
+
 def test_an_endpoint_is_shown_without_secrets() -> None:
     assert str(Endpoint("amqp", "::1", 5672, False)) == "amqp://[::1]:5672"
