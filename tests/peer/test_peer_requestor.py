@@ -11,7 +11,7 @@ import proton
 import pytest
 from peer import Peer, accepted, in_turn, rejected, text, unanswered
 from peer_faces import AioFace, Face, SyncFace
-from proton import Condition
+from proton import Condition, Link
 
 from pyjmsack import (
     ConnectionLostException,
@@ -268,12 +268,22 @@ def test_a_reply_goes_to_an_anonymous_producers_caller_only_if_one_is_wanted(fac
 
 def test_one_whose_opening_is_cancelled_ends_its_session(aio: AioFace) -> None:
     """What it had opened already must not stay for the life of the connection."""
-    peer = aio.peer(silent={"attach"})
+    asked, gate = threading.Event(), threading.Event()
+
+    def hold(link: Link) -> None:
+        asked.set()
+        gate.wait(60)
+
+    peer = aio.peer(refuse_attach=hold)
     session = aio.session(peer)
 
     async def give_up() -> None:
-        await asyncio.wait_for(session._target.create_requestor(Queue("service")), 0.05)
+        opening = asyncio.ensure_future(session._target.create_requestor(Queue("service")))
+        await asyncio.to_thread(asked.wait, 60)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
 
-    with pytest.raises(asyncio.TimeoutError):
-        aio.call(give_up)
+    aio.call(give_up)
+    gate.set()
     peer.wait_frames("end")
