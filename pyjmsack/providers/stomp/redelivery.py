@@ -11,7 +11,7 @@ import logging
 from typing import Final
 
 from pyjmsack.providers.stomp.inbound import StompInbound
-from pyjmsack.providers.stomp.subscriptions import Shared, Subscriptions
+from pyjmsack.providers.stomp.subscriptions import Shared, StompSubscription, Subscriptions
 from pyjmsack.spi.envelope import InboundSink
 
 __all__ = ["LocalRedelivery"]
@@ -64,13 +64,13 @@ class LocalRedelivery:
     def give_back(self, inbound: StompInbound) -> None:
         """Deliver a message again at the end of this burst. If the consumer is stopped or the subscription of the
         message is retired, the message goes back to the broker instead."""
-        retired = inbound.subscription is not None and inbound.subscription.retired
-        if self._subscriptions.stopped or retired:
-            if inbound in self._subscriptions.outstanding:
+        subscription: StompSubscription | None = inbound.subscription
+        if self._subscriptions.stopped or (subscription is not None and subscription.retired):
+            if subscription is not None and inbound in self._subscriptions.outstanding:
                 if not self._subscriptions.stopped:
                     self._shared.counts.remember(inbound, unseen=True)
-                inbound.subscription.returned += 1
-                self._subscriptions.release(inbound.subscription)
+                subscription.returned += 1
+                self._subscriptions.release(subscription)
             return
         if not self._back:
             self._shared.giving_back.append(self)
