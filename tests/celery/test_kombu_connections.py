@@ -202,7 +202,7 @@ def test_transient_messages_of_a_program_that_ends_without_a_close_arrive(
 def test_closing_ends_although_the_broker_is_silent(any_broker: Served, queue_name: str) -> None:
     """A half-open socket: the broker's answers do not arrive. The message comes again."""
     with Wire(any_broker.amqp_url) as wire:
-        connection = kombu.Connection(f"jms+{wire.url}?jms.closeTimeout=100&jms.requestTimeout=200")
+        connection = kombu.Connection(f"jms+{wire.url}?jms.closeTimeout=100&jms.requestTimeout=3000")
         queue = connection.SimpleQueue(queue_name)
         queue.put("one")
         queue.get(timeout=30)

@@ -156,7 +156,7 @@ def test_a_broker_that_wants_heart_beats_more_often_gets_them(face: Face) -> Non
 def test_a_silent_broker_is_given_up(face: Face) -> None:
     """S128."""
     lost = Told()
-    connection = face.connect(start(face, heart_beat="20,0"), "stomp.heartBeat=20")
+    connection = face.connect(start(face, heart_beat="300,0"), "stomp.heartBeat=300")
     connection.exception_listener = lost
     assert isinstance(lost.first(), ConnectionLostException)
 
