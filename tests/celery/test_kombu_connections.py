@@ -195,7 +195,8 @@ def test_transient_messages_of_a_program_that_ends_without_a_close_arrive(
     """Celery closes no connection when a program ends. More messages than Artemis gives credit for."""
     url = f"jms+{url_of(protocol, any_broker)}"
     subprocess.run([sys.executable, "-c", SENDER, url, queue_name], check=True, timeout=120)
-    with kombu.Connection(url) as connection:
+    # counted over AMQP, because a drain over STOMP may end before a busy broker has delivered everything
+    with kombu.Connection(f"jms+{any_broker.amqp_url}") as connection:
         assert connection.default_channel.queue_purge(queue_name) == 1500
 
 

@@ -24,7 +24,7 @@ def test_the_table_shows_messages_and_takes_none(cli: Cli, queue_name: str) -> N
 def test_the_limit_says_that_there_is_more(cli: Cli, queue_name: str) -> None:
     put(cli.url, queue_name, [f"body {number}" for number in range(5)])
     table = cli.ok("browse", queue_name, "--limit", 2)
-    assert "the first 2 messages, and more" in table
+    assert "the first 2 messages; --limit N or --json shows more" in table
     assert "body 2" not in table
     assert len(cli.ok("browse", queue_name, "--limit", 2, "--json").splitlines()) == 2
 
