@@ -230,7 +230,10 @@ def test_a_checkpoint_older_than_its_spool_is_refused_and_takes_nothing(
 
 @pytest.mark.parametrize(
     ("given", "says"),
-    [({"maxBytesPerPartition": str(1 << 60)}, "bytes are free"), ({"spoolLocation": "/elsewhere"}, "do not share one spoolLocation")],
+    [
+        ({"maxBytesPerPartition": str(1 << 60)}, "bytes are free"),
+        ({"spoolLocation": "/elsewhere"}, "do not share one spoolLocation"),
+    ],
 )
 def test_a_spool_that_cannot_be_used_is_found_before_a_message_is_taken(
     options: MakeOptions, queue_name: str, fill: Fill, given: dict[str, str], says: str
