@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 __all__ = ["LONGEST", "kept"]
 
 LONGEST = 256
-"""The most characters, or bytes, of a text that a cache keeps. This length and the number of texts limit the memory of
-every cache. Names that repeat from message to message are shorter. For a longer text, the function runs again each
-time."""
+"""The largest number of characters, or bytes, of a text that a cache keeps. This length and the number of texts limit
+the memory of every cache. Names that repeat from message to message are shorter. For a longer text, the function runs
+again each time."""
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -22,7 +22,7 @@ def kept(count: int, length: Callable[[Any], int] = len) -> Callable[[Callable[[
     """Return a decorator for a function that has one argument, a text. The decorated function keeps its results.
 
     Args:
-        count: the most results that are kept. The results that were used last stay.
+        count: the largest number of results that are kept. The results that were used last stay.
         length: returns the length of an argument. The result for an argument that is longer than ``LONGEST`` is not
             kept.
     """

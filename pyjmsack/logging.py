@@ -23,7 +23,7 @@ from typing import Final, TextIO
 __all__ = ["JsonFormatter", "KeyValueFormatter", "json", "key_value"]
 
 _LONGEST: Final = 8192
-"""The most characters of one value, because a peer chooses the length of some texts."""
+"""The largest number of characters of one value, because a peer chooses the length of some texts."""
 _LOGIN: Final = re.compile(r"(?<=://)([^\s/:@]*):[^\s/]*@")
 _PLAIN: Final = re.compile(r"[\w./:@+-]+")
 _OURS: Final = "_pyjmsack_handler"

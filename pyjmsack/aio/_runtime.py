@@ -29,7 +29,7 @@ _AGAIN = 1.0
 """Seconds until a dispatcher goes on after its task was ended from outside. If the program is ending, the loop has
 ended by then."""
 _MOST_FILES = 4
-"""The most threads with which one connection saves and reads large messages for its callers."""
+"""The largest number of threads with which one connection saves and reads large messages for its callers."""
 HAS_CANCELLING = sys.version_info >= (3, 11)
 """Whether a task of asyncio has the method ``cancelling``, which tells how often the task was cancelled."""
 

@@ -30,7 +30,7 @@ MODES: Final = {
     "no-ack": AckMode.NO_ACKNOWLEDGE,
 }
 _MOST: Final = 1000
-"""The most workers of one listener."""
+"""The largest number of workers of one listener."""
 _SPAN: Final = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
 

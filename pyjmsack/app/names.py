@@ -19,7 +19,7 @@ from pyjmsack.errors import MessageFormatException
 __all__ = ["DEEPEST", "as_camel", "as_fields", "camel", "is_model", "keys"]
 
 DEEPEST: Final = 64
-"""The most levels of nested values in a body."""
+"""The largest number of levels of nested values in a body."""
 
 
 def is_model(kind: Any) -> bool:

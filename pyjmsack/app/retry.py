@@ -28,7 +28,7 @@ class Retry:
             (S114).
         delay: seconds before the first redelivery, 0 to 86,400.
         backoff: the factor by which each wait is longer than the one before, 1 to 1000.
-        longest: the most seconds of a wait, 0 to 86,400.
+        longest: the longest wait in seconds, 0 to 86,400.
         then: what happens to a message over the limit. ``"reject"`` makes the message a dead letter. ``"release"``
             gives the message back uncounted, at most once a second. ``"drop"`` acknowledges the message. The last
             delivery is logged as an error.

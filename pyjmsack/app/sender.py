@@ -32,9 +32,9 @@ log = logging.getLogger("pyjmsack.app")
 T = TypeVar("T")
 
 SESSIONS: Final = 16
-"""The most sends at a time. A further send waits."""
+"""The largest number of sends at a time. A further send waits."""
 REQUESTORS: Final = 64
-"""The most destinations for which a requestor and its queue for replies are kept."""
+"""The largest number of destinations for which a requestor and its queue for replies are kept."""
 
 
 class _Kept:

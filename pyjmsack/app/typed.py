@@ -50,13 +50,14 @@ _PARSED: Final[dict[type, Callable[[str], Any]]] = {
 }
 """Types whose values are text in JSON."""
 _TYPES_SEEN: Final = 1000
-"""The most types that a search through a type and its parts visits, because one type may refer to many others."""
+"""The largest number of types that a search through a type and its parts visits, because one type may refer to many
+others."""
 _MOST_TRIES: Final = 1_000_000
-"""The most tries in one body. Each try builds a value as one of the types of a union."""
+"""The largest number of tries in one body. Each try builds a value as one of the types of a union."""
 _SHOWN: Final = 100
-"""The most characters of a key that an error shows."""
+"""The largest number of characters of a key that an error shows."""
 _REASON: Final = 1000
-"""The most characters of a class's own error text that an error shows."""
+"""The largest number of characters of a class's own error text that an error shows."""
 
 
 def plain(value: Any, camel_case: bool = False, depth: int = 0) -> Any:

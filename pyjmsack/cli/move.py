@@ -135,7 +135,7 @@ def copy(
     pyjmsack copy orders audit --selector "amount > 1000" --json
 
     The copies are new messages with ids of their own. ActiveMQ Classic may show the first 400 messages only. A message
-    that this protocol cannot carry is left out, and the exit code is 1.
+    that this protocol cannot carry, or that nobody can decode, is left out, and the exit code is 1.
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")

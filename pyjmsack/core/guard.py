@@ -28,8 +28,8 @@ _AUDIT_DEPTH, _AUDITED_PRODUCERS = 2048, 64
 """Defaults of ActiveMQ for ``jms.auditDepth`` and ``jms.auditMaximumProducerNumber``."""
 
 SHOWN = 1 << 20
-"""The most messages that a browser of a failover connection remembers. After a failover, the browser skips the messages
-that it has shown."""
+"""The largest number of messages that a browser of a failover connection remembers. After a failover, the browser skips
+the messages that it has shown."""
 
 
 def nothing() -> None:
@@ -58,7 +58,7 @@ class MemoryStore:
     """Keeps the keys of one session in memory, for as long as the session lives.
 
     Args:
-        size: the most keys that are remembered.
+        size: the largest number of keys that are remembered.
     """
 
     def __init__(self, size: int) -> None:
@@ -101,7 +101,7 @@ class FileStore:
     Args:
         channel: the connection. Its exception listener gets the error if the file cannot be used.
         path: the file.
-        size: the most keys that are remembered.
+        size: the largest number of keys that are remembered.
     """
 
     def __init__(self, channel: Channel, path: str, size: int) -> None:

@@ -47,10 +47,10 @@ def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
 
 
 GIVEN_UP = 10_000
-"""The most requests that were given up and whose correlation ids one requestor remembers."""
+"""The largest number of requests that were given up and whose correlation ids one requestor remembers."""
 REPLIES = 100
-"""The most replies to one request that are kept for its caller. The caller takes the first reply that can be
-decoded."""
+"""The largest number of replies to one request that are kept for its caller. The caller takes the first reply that can
+be decoded."""
 _ONLY_IN_MESSAGE_IDS = "ID:AMQP_NO_PREFIX:"
 """The library puts this prefix before a received message id that had no prefix on the wire, but never before a received
 correlation id (S159)."""

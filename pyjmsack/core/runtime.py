@@ -26,7 +26,7 @@ Command = tuple[Callable[..., Any], tuple[Any, ...]]
 
 def write_log(method: Callable[..., None], *arguments: Any, **options: Any) -> None:
     """Call a method of a logger, such as ``log.warning``, and go on if a log handler of the program raises. Otherwise
-    its error would end what follows: the outcome of a message, the thread of a listener.
+    the error of the handler would leave a message without an outcome, or end the thread of a listener.
     """
     try:
         method(*arguments, **options)

@@ -19,14 +19,14 @@ _DELAYED: Final = ("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME")
 ORDERS: Final = frozenset((_ARTEMIS_TIME, *_DELAYED, *_REPEATED))
 """Properties by which a Java program asks a broker to deliver a message later or again."""
 LONGEST_STORED: Final = 65_000
-"""The most bytes of a name that is sent to ActiveMQ Classic. In its store, the length of a name and a few more bytes
-must fit into 16 bits."""
+"""The largest number of bytes of a name that is sent to ActiveMQ Classic. In its store, the length of a name and a few
+more bytes must fit into 16 bits."""
 LONGEST_NAME: Final = 65_535
-"""The most bytes of the name of a property that is sent to ActiveMQ Classic. It writes the length in 16 bits, and ends
-the connection if a name does not fit."""
+"""The largest number of bytes of the name of a property that is sent to ActiveMQ Classic. Classic writes the length in
+16 bits, and ends the connection if a name does not fit."""
 _WIDEST: Final = 6
-"""The most bytes of one character in the store. The store writes a character beyond 16 bits as two parts of three bytes
-each."""
+"""The largest number of bytes of one character in the store. The store writes a character beyond 16 bits as two parts
+of three bytes each."""
 _SHOWN: Final = 40
 _DELAY: Final = "give send(..., delivery_delay=SECONDS), or set producer.delivery_delay"
 

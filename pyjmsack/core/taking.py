@@ -36,8 +36,8 @@ TORN = 1000
 message for ever, because the broker may have no limit of deliveries."""
 
 REFUSED_AT_ONCE = 100
-"""The most messages that are refused in one search for a message. Then ``receive`` checks its timeout, and the
-dispatcher of a listener serves the other consumers, because a sender may send such messages without end."""
+"""The largest number of messages that are refused in one search for a message. Then ``receive`` checks its timeout, and
+the dispatcher of a listener serves the other consumers, because a sender may send such messages without end."""
 
 
 class Taking:

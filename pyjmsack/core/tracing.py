@@ -36,8 +36,8 @@ _NAMES = {
 GATHER = 0.1
 """Seconds for which ended operations are collected, because waking a thread costs more than ending a span."""
 MOST = 10_000
-"""The most ended operations of a connection that wait for the dispatcher. Further operations are dropped, because they
-would fill the memory. This happens only if an exporter or a span processor blocks."""
+"""The largest number of ended operations of a connection that wait for the dispatcher. Further operations are dropped,
+because they would fill the memory. This happens only if an exporter or a span processor blocks."""
 
 
 def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:

@@ -219,8 +219,8 @@ class Driver(asyncio.BufferedProtocol):
     def flush(self) -> None:
         """Write the bytes of the engine, until the engine has no more or the socket is full.
 
-        If that fails, for example because there is no memory, end the connection. A part of a frame may have left, and
-        the peer would take the next bytes for the rest of the frame.
+        If writing fails, for example because there is no memory, end the connection. A part of a frame may have left,
+        and the peer would take the next bytes for the rest of this frame.
         """
         transport = self._transport
         if transport is None or self._closing:
@@ -230,8 +230,8 @@ class Driver(asyncio.BufferedProtocol):
         except Exception as error:
             text = f"the bytes for the peer could not be written ({type(error).__name__}: {error})"
             self._broken = _caused(ConnectionLostException(text), error)
-            log.error("%s", text)
             self.abort()  # then asyncio calls connection_lost
+            log.error("%s", text)  # last, because a log handler may raise
 
     def _write(self, transport: asyncio.Transport) -> None:
         take = self._engine.data_to_send
@@ -323,8 +323,8 @@ class AsyncioConnector:
         task.add_done_callback(partial(self._over, endpoint, failed))
 
     def _over(self, endpoint: Endpoint, failed: Callable[[Exception], None], task: asyncio.Task[None]) -> None:
-        """Forget a task that opened a stream. If the program cancelled it with all tasks of its loop, the attempt has
-        failed, and failover makes another one.
+        """Forget a task that opened a stream. If the program cancelled the task, together with all tasks of its loop,
+        this attempt has failed, and failover makes another attempt.
         """
         if task in self._tasks:
             self._tasks.discard(task)

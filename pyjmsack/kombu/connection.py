@@ -185,12 +185,16 @@ class Connection:
             raise
 
     async def _replace(self, producer: MessageProducer) -> None:
-        """Send with a new producer. The present one was refused a message for a full queue, and Artemis gives it no
-        credit before this queue has room, for other queues neither.
+        """Send with a new producer from now on. Artemis refused a message of the old producer, because a queue is full.
+        Before this queue has room, Artemis gives the old producer no credit, not even for other queues.
         """
         if self._producer is producer:
-            self._producer = await self._session.create_producer()
-            closing = asyncio.get_running_loop().create_task(self._close(producer))
+            new = await self._session.create_producer()
+            if self._producer is producer:
+                self._producer, unused = new, producer
+            else:  # another thread, whose message was refused too, has replaced the producer meanwhile
+                unused = new
+            closing = asyncio.get_running_loop().create_task(self._close(unused))
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
 

@@ -29,7 +29,7 @@ __all__ = ["migrate"]
 _LARGEST: Final = 4 * 1024 * 1024
 _MOST_FILES: Final = 20_000
 _MOST_OTHERS: Final = 8 * 1024 * 1024
-"""The most bytes that are read, for constants and classes, from sources that do not use JMS."""
+"""The largest number of bytes that are read, for constants and classes, from sources that do not use JMS."""
 _WORTH: Final = (b"static final", b"record ", b"enum ", b"class ")
 _NOT_ENTERED: Final = {
     ".git",

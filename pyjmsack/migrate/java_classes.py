@@ -28,7 +28,7 @@ _ZEROS: Final = {
 }
 """The annotation and the default of a field that cannot be null."""
 _MOST: Final = 500
-"""The most classes of a source, and the most fields of a class."""
+"""The largest number of classes of a source, and of fields of a class."""
 _MAY_MISS: Final = {"Nullable", "JsonInclude"}
 _CHECKS: Final = {
     "NotNull", "NotBlank", "NotEmpty", "Null", "Size", "Min", "Max", "DecimalMin", "DecimalMax", "Positive",
@@ -43,7 +43,7 @@ _CHANGE_JSON: Final = {
 _MOST_CHECKS: Final = 20
 _LONGEST_HEAD: Final = 200
 _LONGEST: Final = 5_000
-"""The most tokens of the components of a record, or of the names of an enumeration."""
+"""The largest number of tokens of the components of a record, or of the names of an enumeration."""
 _MOST_BASES: Final = 8
 ENUM: Final = "= "
 """In the fields of an enumeration, each annotation begins with this text, and the value in JSON follows."""

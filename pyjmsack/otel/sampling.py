@@ -2,7 +2,8 @@
 
 A span of the SDK that is not sampled costs about as much as a pipelined send: the sampler is asked, and several objects
 are made, which nobody reads. The samplers of the SDK look at nothing but the trace id and the parent. So this module
-knows their decision beforehand. The span is then not made. Only its ids are, because the message carries them on.
+knows their decision beforehand. A span that is not sampled is not made. This module makes only the ids of such a span,
+because the message carries them on.
 
 This module must never decide otherwise than the SDK. So it is used only if all of these conditions hold, and the SDK
 decides about each span if one does not:

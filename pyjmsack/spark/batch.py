@@ -19,7 +19,7 @@ from pyjmsack.spark.spool import Spool, write_once
 __all__ = ["JmsBrowseReader", "JmsDrainReader", "batch_reader"]
 
 _LOOK = 1000
-"""The most rows of one Arrow batch in the mode ``browse``."""
+"""The largest number of rows of one Arrow batch in the mode ``browse``."""
 
 
 def batch_reader(options: Options) -> DataSourceReader:

@@ -19,7 +19,7 @@ __all__ = ["Caution"]
 _LOSSES = 3
 """The number of losses after which a consumer gets one message at a time."""
 _MOST_QUEUES = 1000
-"""The most queues for which losses are remembered. If there are more, the oldest is forgotten."""
+"""The largest number of queues for which losses are remembered. If there are more, the oldest is forgotten."""
 _FACTOR = 2
 """The bytes to acknowledge, as a multiple of the bytes that waited at the largest loss. With 1 the whole window would
 come back just before the message that is to blame."""

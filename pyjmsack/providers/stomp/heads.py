@@ -22,7 +22,7 @@ CONNECT_LINE = 10240
 ActiveMQ Classic. The client applies this limit to all brokers, because it sends CONNECT before it knows the broker."""
 
 _SHOWN = 80
-"""The most characters of a name in an error text."""
+"""The largest number of characters of a name in an error text."""
 _ADDED = 24
 """The largest number of header lines that the connection and the broker add to the lines of the message. Examples are
 destination, receipt and ack."""

@@ -140,8 +140,7 @@ class StompInbound:
 
     def expired(self, now_ms: int) -> bool:
         """Return True if the time to live of the message is over (S156)."""
-        raw = raw_header(self.head, b"\nexpires:")
-        return raw != b"0" and 0 < _number(raw) <= now_ms
+        return 0 < self.expiration_ms <= now_ms
 
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
         """Return a new message of the right JMS class (S151, S169).

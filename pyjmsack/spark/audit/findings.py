@@ -179,7 +179,7 @@ def run_audit(
     Args:
         spark: the session that runs the audit. Its executors read the directories of the ledgers.
         paths: the ledgers.
-        suspects: the most message ids to list for each finding.
+        suspects: the largest number of message ids to list for each finding.
         still_queued: how many messages are known to be in the queues and dead-letter queues.
         look: the content of the queues of the broker, from :func:`look_into`. Give either ``look`` or ``still_queued``.
 

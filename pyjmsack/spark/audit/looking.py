@@ -15,7 +15,7 @@ from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueErro
 __all__ = ["Look", "look_into", "queues_of"]
 
 MOST_IDS = 1_000_000
-"""The most message ids that one look keeps, because the ids of a huge queue would fill the memory."""
+"""The largest number of message ids that one look keeps, because the ids of a huge queue would fill the memory."""
 _MOST_QUEUES = 1000
 _QUEUE = "queue://"
 _GRAVES = {"artemis": ("DLQ", "ExpiryQueue"), "classic": ("ActiveMQ.DLQ",)}

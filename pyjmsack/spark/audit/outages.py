@@ -10,7 +10,7 @@ from typing import Any
 __all__ = ["Outage", "find_outages", "phase_name", "unclosed"]
 
 LIMIT = 50
-"""The most outages in a report. If there are more, the last one includes all later ones."""
+"""The largest number of outages in a report. If there are more, the last one includes all later ones."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,8 @@ _MARGIN = 1.2
 ends.
 """
 _NAMED = 4
-"""The most outages with names. With more outages only the numbers are written, because the names would overlap."""
+"""The largest number of outages with names. With more outages only the numbers are written, because the names would
+overlap."""
 
 
 def write_page(audit: Audit, path: Path) -> None:
