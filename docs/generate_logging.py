@@ -27,7 +27,7 @@ def events() -> set[tuple[str, str, str]]:
 def _trees() -> Iterator[ast.Module]:
     """Yield the modules that have a logger; the others are not parsed, because that takes seconds."""
     for path in PACKAGE.rglob("*.py"):
-        if "logging.getLogger" in (source := path.read_text("utf-8")):
+        if "get_logger" in (source := path.read_text("utf-8")):
             yield ast.parse(source)
 
 
@@ -37,7 +37,7 @@ def _named(tree: ast.Module) -> dict[str, str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call):
             name = node.value.args[0] if node.value.args else None
-            if ast.unparse(node.value.func) == "logging.getLogger" and isinstance(name, ast.Constant):
+            if ast.unparse(node.value.func) == "get_logger" and isinstance(name, ast.Constant):
                 found[node.targets[0].id] = str(name.value)
     return found
 
@@ -48,8 +48,6 @@ def _events(tree: ast.Module) -> Iterator[tuple[str, str, str]]:
         if not isinstance(node, ast.Call) or not node.args:
             continue
         method, text = node.func, node.args[0]
-        if ast.unparse(method) == "write_log" and len(node.args) > 1:  # write_log(log.warning, "text")
-            method, text = text, node.args[1]
         if isinstance(method, ast.Attribute) and method.attr in _LEVELS and isinstance(text, ast.Constant):
             logger = named.get(ast.unparse(method.value))
             if logger is not None:

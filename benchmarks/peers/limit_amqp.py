@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from struct import Struct
 
-from benchmarks.job import BenchmarkError, Job, Stopwatch, Timing, login
+from benchmarks.job import PATIENCE, BenchmarkError, Job, Stopwatch, Timing, login
 from benchmarks.peers.line import CLIENT, Line, Outbox
 from benchmarks.peers.queues import jms_message
 from pyjmsack.providers.amqp.engine.fastpath import (
@@ -36,6 +36,7 @@ from pyjmsack.providers.amqp.sasl import SaslClient
 
 _EMPTY_ROUNDS = 4
 _PAUSE = 0.1
+_REPEAT = 2.0  # seconds without an answer to a drain, until it is asked for again
 """Seconds before the second look at an empty queue. Later looks wait longer."""
 _CREDIT = 1000
 _WIDE = 2**31 - 1
@@ -203,7 +204,8 @@ def receive(job: Job) -> Timing:
 
 def drain(job: Job) -> Timing:
     """Empty a queue in rounds of drained credit, until some rounds in a row bring no message. One is not enough,
-    because a busy Artemis may answer a drain before it delivers. The client is the broker's name.
+    because a busy Artemis may answer a drain before it delivers. A drain without an answer is asked for again, because
+    Artemis sometimes forgets one. The client is the broker's name.
     """
     source = Source(address=job.queue, capabilities=("queue",))
     attach = Attach(link_name=job.queue, handle=0, role=True, snd_settle_mode=1, source=source, target=Target())
@@ -213,19 +215,23 @@ def drain(job: Job) -> Timing:
             time.sleep(_PAUSE * empty)
             seen = 0
             line.tell(_credit(granted, drain=True))
-            granted, line.drained = granted + _CREDIT, False
+            line.drained = False
+            until = time.monotonic() + PATIENCE
             while seen < _CREDIT and not line.drained:
+                if not line.comes(_REPEAT) and time.monotonic() < until:
+                    line.tell(_credit(granted + seen, _CREDIT - seen, drain=True))
+                    continue
                 for found in line.frames():
                     if found[0] == _TRANSFER:
                         seen += not read_transfer(*found[1:])[3]
                     else:
                         line.note(found)
-            total += seen
+            granted, total = granted + _CREDIT, total + seen
             empty = 0 if seen else empty + 1
         return watch.timing(total, line.broker)
 
 
-def _credit(seen: int, *, drain: bool = False) -> Flow:
+def _credit(seen: int, credit: int = _CREDIT, *, drain: bool = False) -> Flow:
     return Flow(
         next_incoming_id=seen,
         incoming_window=_WIDE,
@@ -233,6 +239,6 @@ def _credit(seen: int, *, drain: bool = False) -> Flow:
         outgoing_window=_WIDE,
         handle=0,
         delivery_count=seen,
-        link_credit=_CREDIT,
+        link_credit=credit,
         drain=drain,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 from urllib.parse import urlsplit
 
@@ -19,6 +20,10 @@ class Line:
         self._socket = socket.create_connection((address.hostname or "", address.port or 0), PATIENCE)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.write = self._socket.sendall
+
+    def comes(self, seconds: float) -> bool:
+        """Wait for something to read, and return whether something came."""
+        return bool(select.select([self._socket], [], [], seconds)[0])
 
     def read(self) -> bytes:
         """Return what has come, or what comes next."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import os
 import sys
 import weakref
@@ -14,16 +13,17 @@ from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
-from pyjmsack.core.runtime import Command, run_commands, write_log
+from pyjmsack.core.runtime import Command, run_commands
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
+from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task", "make_task"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 T = TypeVar("T")
 _AGAIN = 1.0
 """Seconds until a dispatcher goes on after its task was ended from outside. If the program is ending, the loop has
@@ -234,7 +234,7 @@ class TaskDispatcher:
             except BaseException as error:
                 if ends_task(error):
                     raise
-                write_log(log.exception, "a listener raised on %s", self._name)
+                log.exception("a listener raised on %s", self._name)
             self._release_waiters()
         self._task = None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import queue
 import signal
@@ -15,11 +14,12 @@ from typing import Any
 from pyjmsack.app.service import Service
 from pyjmsack.app.steps import Event, Limit, Steps, Task
 from pyjmsack.app.trial import embedded, own_url
+from pyjmsack.loggers import get_logger
 from pyjmsack.sync import ConnectionFactory, Session
 
 __all__ = ["App"]
 
-log = logging.getLogger("pyjmsack.app")
+log = get_logger("pyjmsack.app")
 
 
 def run(steps: Steps[Any]) -> Any:

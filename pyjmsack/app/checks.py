@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable
 from typing import Any
 
 from pyjmsack.app.listener import is_coroutine_function
+from pyjmsack.loggers import get_logger
 
 __all__ = ["Checks"]
 
-log = logging.getLogger("pyjmsack.app")
+log = get_logger("pyjmsack.app")
 
 
 class Checks:

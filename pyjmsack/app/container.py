@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from functools import partial
 from typing import Any, Final
@@ -12,10 +11,11 @@ from pyjmsack.app.listener import Listener
 from pyjmsack.app.steps import Face, Step, Steps
 from pyjmsack.app.worker import Counts, Worker
 from pyjmsack.backoff import Backoff
+from pyjmsack.loggers import get_logger
 
 __all__ = ["Container"]
 
-log = logging.getLogger("pyjmsack.app")
+log = get_logger("pyjmsack.app")
 IDLE: Final = 5.0
 """Seconds without a message after which a worker ends, if more workers run than the smallest number of
 ``concurrency``.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from functools import partial
@@ -11,10 +10,11 @@ from typing import Any
 from pyjmsack.app.steps import Face, Steps
 from pyjmsack.backoff import Backoff
 from pyjmsack.errors import JMSException
+from pyjmsack.loggers import get_logger
 
 __all__ = ["Link"]
 
-log = logging.getLogger("pyjmsack.app")
+log = get_logger("pyjmsack.app")
 
 
 class Link:

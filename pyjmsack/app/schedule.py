@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import math
 import time
 from collections import deque
@@ -14,10 +13,11 @@ from typing import Any, Final
 from pyjmsack.app.joining import CURRENT, Joined, Recorder
 from pyjmsack.app.listener import is_coroutine_function
 from pyjmsack.app.steps import Event, Face, Steps, Task
+from pyjmsack.loggers import get_logger
 
 __all__ = ["Schedule", "Schedules", "check_times"]
 
-log = logging.getLogger("pyjmsack.app")
+log = get_logger("pyjmsack.app")
 _LEAST: Final = 0.01
 _MOST: Final = 31 * 86_400.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -23,12 +22,13 @@ from pyjmsack.errors import (
     MessageFormatException,
     RequestTimedOutException,
 )
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import Message
 from pyjmsack.types import AckMode
 
 __all__ = ["Sender"]
 
-log = logging.getLogger("pyjmsack.app")
+log = get_logger("pyjmsack.app")
 T = TypeVar("T")
 
 SESSIONS: Final = 16

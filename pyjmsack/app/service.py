@@ -4,7 +4,6 @@ each face inherits from :class:`Service`.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -28,10 +27,11 @@ from pyjmsack.app.steps import Event, Face, Steps, Task
 from pyjmsack.app.trial import options_elsewhere, url_elsewhere
 from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException
+from pyjmsack.loggers import get_logger
 
 __all__ = ["Service"]
 
-log = logging.getLogger("pyjmsack.app")
+log = get_logger("pyjmsack.app")
 F = TypeVar("F", bound=Callable[..., Any])
 _CLOSING: Final = 20.0
 """Seconds that the connections of the listeners have to close after the listeners finished. The connection of the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -17,10 +16,11 @@ from pyjmsack.aio.session import Session
 from pyjmsack.app.service import Service
 from pyjmsack.app.steps import Event, Limit, Steps, Task
 from pyjmsack.app.trial import embedded, own_url
+from pyjmsack.loggers import get_logger
 
 __all__ = ["App"]
 
-log = logging.getLogger("pyjmsack.app")
+log = get_logger("pyjmsack.app")
 
 
 async def run(steps: Steps[Any]) -> Any:

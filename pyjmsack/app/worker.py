@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,12 +13,13 @@ from pyjmsack.app.joining import CURRENT, Joined
 from pyjmsack.app.listener import Listener, destination_of
 from pyjmsack.app.steps import Face, Step, Steps, Task
 from pyjmsack.errors import JMSException, TransactionRolledBackException
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import Message
 from pyjmsack.types import AckMode
 
 __all__ = ["Counts", "Worker"]
 
-log = logging.getLogger("pyjmsack.app")
+log = get_logger("pyjmsack.app")
 DRAIN: Final = 10.0
 """Seconds to wait for the last messages of a consumer in no-acknowledgement mode."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 
@@ -17,6 +16,7 @@ from pyjmsack.core.tracing import Traces
 from pyjmsack.core.transformer import Transforms
 from pyjmsack.destination import Destination
 from pyjmsack.errors import ConnectionLostException, IllegalStateException, InvalidClientIDException, JMSException
+from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.demands import check_session
 from pyjmsack.spi.ledger import Ledger
@@ -28,7 +28,7 @@ from pyjmsack.uri import BrokerUrl
 
 __all__ = ["Connection"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 
 
 class Connection:

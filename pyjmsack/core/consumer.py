@@ -33,13 +33,16 @@ from pyjmsack.core.tracing import TracedConsumer
 from pyjmsack.core.transaction import Runs
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.errors import IllegalStateException, JMSException
-from pyjmsack.message import Acknowledger
+from pyjmsack.message import Acknowledger, Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import Outcome
 
 __all__ = ["Consumer", "State"]
+
+_GIVE_BACK = (Outcome.RELEASED, Outcome.MODIFIED_FAILED)
+"""The outcomes after which the broker delivers a message again."""
 
 
 class State(IntEnum):
@@ -261,12 +264,45 @@ class Consumer:
             self.check_alive()
         self.listening.set(listener, concurrency)
 
-    def acknowledge(self) -> None:
-        """Acknowledge all messages of this consumer that the caller holds (S25)."""
-        if self.unsettled.tracks:
-            if self.trace is not None:
-                self.trace.acknowledge("acknowledge", [*self.unsettled.delivered])
-            self.unsettled.settle_delivered(Outcome.ACCEPTED)
+    def acknowledge(self, outcome: Outcome = Outcome.ACCEPTED) -> None:
+        """Give all messages of this consumer that the caller holds the same outcome (S25).
+
+        Raises:
+            IllegalStateException: the broker closed this consumer, so it delivers the messages again (S125).
+        """
+        if not self.unsettled.tracks:
+            return
+        if self.error is not None:
+            self.unsettled.settle_stale(outcome)
+            if self.unsettled.take_back():
+                self._refuse(outcome)
+            return
+        if self.trace is not None:
+            self.trace.acknowledge("acknowledge", [*self.unsettled.delivered])
+        self.unsettled.settle_delivered(outcome)
+
+    def settle_one(self, message: Message, outcome: Outcome) -> None:
+        """Give one message its outcome.
+
+        Raises:
+            IllegalStateException: the broker closed this consumer, so it delivers the message again (S125).
+        """
+        inbound = message._delivery
+        if self.error is not None and inbound in self.unsettled.delivered:
+            self.unsettled.forget(inbound)
+            self._refuse(outcome)
+            return
+        if self.trace is not None and not inbound.settled:
+            self.trace.settle(outcome, message)
+        self.unsettled.settle_one(inbound, outcome)
+
+    def _refuse(self, outcome: Outcome) -> None:
+        """Raise if an outcome should keep a message from its next delivery, but the broker closed this consumer."""
+        if outcome not in _GIVE_BACK:
+            raise IllegalStateException(
+                f"the broker closed the consumer of {self.info.destination.name}, and delivers its messages again,"
+                f" so {outcome.name} has no effect (S125)"
+            ) from self.error
 
     def _released(self) -> None:
         """Continue after the caller settled messages: a closed consumer may end, and a consumer whose window was full
@@ -280,12 +316,14 @@ class Consumer:
 
     def recover(self) -> None:
         """Deliver again the messages that the caller holds, oldest first and before newer messages. The redelivery is
-        counted (S32).
+        counted (S32). If the broker closed this consumer, the broker delivers the messages again.
         """
         if self.closed:
             self.unsettled.settle_delivered(Outcome.MODIFIED_FAILED)
             return
         delivered = self.unsettled.take_back()
+        if self.error is not None:
+            return
         for inbound in delivered:
             inbound.redeliveries += 1
         self.redeliver(delivered)

@@ -5,20 +5,20 @@ To add an event, see :class:`Events`.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
 from pyjmsack.core.recorder import Recorder
-from pyjmsack.core.runtime import Dispatcher, Runtime, all_called, write_log
+from pyjmsack.core.runtime import Dispatcher, Runtime, all_called
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import JMSException
+from pyjmsack.loggers import get_logger
 
 __all__ = ["Events", "RemoteClose"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 ExceptionListener = Callable[[JMSException], Any]
 
 
@@ -76,7 +76,7 @@ class Events:
         """Call the exception listener with an error that no caller waits for (S64, S126-S128)."""
         listener = self.exception_listener
         if listener is None:
-            write_log(log.error, "no exception listener is set, which would get this error: %s", error)
+            log.error("no exception listener is set, which would get this error: %s", error)
             return
         jms = error if isinstance(error, JMSException) else JMSException(str(error))
         self._own_dispatcher().submit(partial(listener, jms))

@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from pyjmsack.core.runtime import Dispatcher, Runtime, write_log
+from pyjmsack.core.runtime import Dispatcher, Runtime
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.tracing import Processed, TracedConsumer
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import Message
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
@@ -21,7 +21,7 @@ from pyjmsack.types import AckMode, Outcome
 
 __all__ = ["BATCH", "Call", "Dispatchers", "Listener", "Listening", "Workers"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 Listener = Callable[[Message], Any]
 BATCH = 64
 """How many messages a listener gets before the other consumers of the session, and in asyncio other tasks, have a
@@ -353,7 +353,7 @@ class Listening:
         """
         options, name = self._channel.options, self._info.destination.name
         if error is not None:
-            write_log(log.warning, "the listener of %s raised", name, exc_info=error)
+            log.warning("the listener of %s raised", name, exc_info=error)
         if self._unsettled.auto:
             self._settle(message, Outcome.ACCEPTED if error is None else options.listener_error_outcome)
         elif error is not None and self._session.info.ack_mode.individual:

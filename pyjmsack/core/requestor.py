@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +20,7 @@ from pyjmsack.errors import (
     MessageFormatException,
     RequestTimedOutException,
 )
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import Message, to_message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
@@ -28,7 +28,7 @@ from pyjmsack.types import AckMode, Outcome
 
 __all__ = ["Request", "Requestor", "reply_to"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 
 
 def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:

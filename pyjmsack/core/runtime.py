@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import logging
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Outbound
 
-__all__ = ["Command", "Dispatcher", "Runtime", "all_called", "refuse_commands", "run_commands", "taken", "write_log"]
+__all__ = ["Command", "Dispatcher", "Runtime", "all_called", "refuse_commands", "run_commands", "taken"]
 
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
 Command = tuple[Callable[..., Any], tuple[Any, ...]]
-
-
-def write_log(method: Callable[..., None], *arguments: Any, **options: Any) -> None:
-    """Call a method of a logger, such as ``log.warning``, and go on if a log handler of the program raises. Otherwise
-    the error of the handler would leave a message without an outcome, or end the thread of a listener.
-    """
-    try:
-        method(*arguments, **options)
-    except Exception:
-        if logging.raiseExceptions:  # as the handlers of the standard library do
-            traceback.print_exc()
 
 
 def run_commands(outbox: deque[Command]) -> None:
@@ -46,7 +34,7 @@ def run_commands(outbox: deque[Command]) -> None:
                 command, arguments = outbox.popleft()
                 command(*arguments)
         except Exception as error:
-            write_log(log.exception, "a command of the provider failed")
+            log.exception("a command of the provider failed")
             _fail(arguments, error)
 
 

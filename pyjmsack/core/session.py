@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -21,6 +20,7 @@ from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.core.transaction import Transactions
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import Acknowledger, Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, Subscription
@@ -29,7 +29,7 @@ from pyjmsack.uri import DestinationOptions
 
 __all__ = ["Session", "SessionFace"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 T = TypeVar("T", TemporaryQueue, TemporaryTopic)
 
 
@@ -281,14 +281,16 @@ class Session:
     def acknowledge(self, outcome: Outcome = Outcome.ACCEPTED) -> None:
         """In CLIENT mode, give one outcome to all messages that the session handed out, at all its consumers. In other
         modes, do nothing (S25, S26).
+
+        Raises:
+            IllegalStateException: the broker closed one of the consumers. The messages of the others have their outcome
+                (S125).
         """
         self.check_open()
         self._require(outcome)
         if self.info.ack_mode is AckMode.CLIENT_ACKNOWLEDGE:
-            for consumer in [*self.consumers.values()]:
-                if consumer.trace is not None:
-                    consumer.trace.acknowledge("acknowledge", [*consumer.unsettled.delivered])
-                consumer.unsettled.settle_delivered(outcome)
+            for consumer in sorted([*self.consumers.values()], key=lambda consumer: consumer.error is not None):
+                consumer.acknowledge(outcome)
 
     def acknowledge_message(self, message: Message) -> None:
         """Carry out ``message.acknowledge()`` by the rules of the mode. ``JMS_AMQP_ACK_TYPE`` chooses the outcome (S28,
@@ -317,11 +319,8 @@ class Session:
         if message._delivery.settled:
             self._warn_of_second(outcome, message)
         consumer = self.consumers.get(message._delivery.consumer_id)
-        if consumer is None:
-            return
-        if consumer.trace is not None and not message._delivery.settled:
-            consumer.trace.settle(outcome, message)
-        consumer.unsettled.settle_one(message._delivery, outcome)
+        if consumer is not None:
+            consumer.settle_one(message, outcome)
 
     def _warn_of_second(self, outcome: Outcome, message: Message) -> None:
         """Log, once, that a message has its outcome already (S28). A second acceptance is harmless, so it is silent."""

@@ -5,13 +5,12 @@ Each error that the client can find by itself is raised here.
 
 from __future__ import annotations
 
-import logging
-
 from pyjmsack.core.channel import Channel
 from pyjmsack.core.spellings import check_composite, check_storable
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.destination import Destination
 from pyjmsack.errors import InvalidDestinationException, InvalidSelectorException, UnsupportedFeatureException
+from pyjmsack.loggers import get_logger
 from pyjmsack.selector import check_selector
 from pyjmsack.spi.demands import check_consumer
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, SessionInfo, Subscription
@@ -20,7 +19,7 @@ from pyjmsack.uri import DestinationOptions, parse_destination_options
 
 __all__ = ["Sources", "check_destination"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 MIN_BROWSER_PREFETCH = 1000
 """The least number of messages that a browser asks for at a time. A smaller prefetch is raised to this number."""
 

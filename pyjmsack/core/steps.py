@@ -7,18 +7,18 @@ wait for the broker: :func:`answered` waits for the answer to a request, and :fu
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from time import monotonic
 from typing import Any, TypeVar
 
 from pyjmsack.errors import JMSException, RequestTimedOutException
+from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
 
 __all__ = ["Deadline", "Steps", "answered", "ended", "give_up", "together"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 T = TypeVar("T")
 Wait = tuple[Completion[Any], "float | None"]
 Steps = Generator[Wait, bool, T]

@@ -6,20 +6,19 @@ it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Any
 
 from pyjmsack.core.admission import Admission, Refusal, Why
 from pyjmsack.core.inbox import Inbox
 from pyjmsack.core.listening import Listening
-from pyjmsack.core.runtime import write_log
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import Counts
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.core.tracing import TracedConsumer
 from pyjmsack.core.unsettled import PLENTY, Unsettled
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
@@ -28,7 +27,7 @@ from pyjmsack.types import Outcome
 
 __all__ = ["Taking"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 _FOR_EVER = (Outcome.ACCEPTED, Outcome.REJECTED, Outcome.MODIFIED_FAILED_UNDELIVERABLE)
 """The outcomes after which the broker does not deliver the message to this consumer again."""
 TORN = 1000
@@ -252,14 +251,14 @@ class Taking:
         if why is Why.TOO_OFTEN and self._admission.limit is not None:
             self._admission.limit.refused(inbound)
         elif why is Why.TORN:
-            write_log(log.error, "a message on %s came damaged, and is given back: %s", name, error)
+            log.error("a message on %s came damaged, and is given back: %s", name, error)
             counts.torn += 1
             if counts.torn > TORN:
                 outcome = Outcome.MODIFIED_FAILED_UNDELIVERABLE
         elif why is Why.BROKEN:
-            write_log(log.error, "a message on %s cannot be decoded and is refused: %s", name, error)
+            log.error("a message on %s cannot be decoded and is refused: %s", name, error)
         elif why is Why.NOT_TRANSFORMED and error is not None:
-            write_log(log.warning, "%s", error, exc_info=error.__cause__)
+            log.warning("%s", error, exc_info=error.__cause__)
             self._channel.events.report(error)
         counts.refused += outcome in _FOR_EVER
         self._unsettled.settle(inbound, outcome, ack_type)

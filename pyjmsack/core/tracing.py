@@ -7,7 +7,6 @@ I/O loop. The answer to a send that nobody waits for arrives on the loop, so a d
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from time import time_ns
@@ -16,6 +15,7 @@ from typing import Any, TypeVar
 from pyjmsack.core.runtime import Dispatcher, Runtime, all_called, taken
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.destination import Destination
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import Message
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo
@@ -24,7 +24,7 @@ from pyjmsack.types import Outcome
 
 __all__ = ["Processed", "TracedConsumer", "TracedSend", "Traces"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 T = TypeVar("T")
 _NAMES = {
     Outcome.ACCEPTED: "accept",

@@ -18,6 +18,7 @@ from pyjmsack.core.tracing import TracedConsumer
 from pyjmsack.core.transaction import Runs
 from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import Acknowledger, Message
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
@@ -26,8 +27,8 @@ from pyjmsack.uri import OPTIMIZED_SHARE
 
 __all__ = ["AckBatch", "AckWindow", "Unsettled", "ack_threshold"]
 
-log = logging.getLogger("pyjmsack")
-ack_log = logging.getLogger("pyjmsack.ack")
+log = get_logger("pyjmsack")
+ack_log = get_logger("pyjmsack.ack")
 PLENTY = 32
 """While the inbox holds at least this number of messages, an acknowledgement or a request for more messages may wait.
 Then several of them leave together. Neither the consumer nor the broker runs out of work meanwhile."""

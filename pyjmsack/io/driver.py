@@ -4,7 +4,6 @@ deadlines, and waits while the socket is full."""
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import struct
 from asyncio.trsock import TransportSocket
@@ -24,6 +23,7 @@ from pyjmsack.io.reaching import connect
 from pyjmsack.io.reading import BodyReading
 from pyjmsack.io.spooling import Spool, Spooler
 from pyjmsack.io.tls import client_context, handshake_error, refusal
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import BodySource
 from pyjmsack.recognition import mismatch, recognise
 from pyjmsack.spi.engine import Engine, Timer
@@ -31,7 +31,7 @@ from pyjmsack.uri import SCHEMES, BrokerUrl, Endpoint, TransportOptions
 
 __all__ = ["AsyncioConnector"]
 
-log = logging.getLogger("pyjmsack.io")
+log = get_logger("pyjmsack.io")
 
 _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 """The socket option that makes TCP acknowledge bytes at once. Only Linux has this option; elsewhere the value is

@@ -8,7 +8,6 @@ interface of every store, and chooses the store of a guard.
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import sqlite3
 import threading
@@ -22,11 +21,12 @@ from typing import TypeVar
 
 from pyjmsack.errors import JMSException
 from pyjmsack.io.forks import shared_lock
+from pyjmsack.loggers import get_logger
 from pyjmsack.spi.guard_file import Answer, Keys, Report
 
 __all__ = ["GuardFile", "open_guard_file"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 T = TypeVar("T")
 
 _ROWS = 500

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import ssl
 from typing import Final
 
 from pyjmsack.errors import InvalidURLException, JMSSecurityException
 from pyjmsack.io.cipher_suites import restrict_suites, restrict_versions
 from pyjmsack.io.key_stores import Store
+from pyjmsack.loggers import get_logger
 from pyjmsack.uri import Endpoint, Secret, TransportOptions
 
 __all__ = ["client_context", "handshake_error", "refusal"]
 
-logger = logging.getLogger("pyjmsack")
+logger = get_logger("pyjmsack")
 _UNKNOWN_AUTHORITY: Final = (18, 19, 20, 21)
 """OpenSSL's error codes for a certificate that no trusted authority has signed."""
 

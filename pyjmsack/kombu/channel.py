@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from itertools import count
@@ -25,10 +24,11 @@ from pyjmsack.kombu.qos import QoS
 from pyjmsack.kombu.receiving import Binding, Delivery, Feed
 from pyjmsack.kombu.refused import NOT_A_TASK, is_worker, reason
 from pyjmsack.kombu.window import Window
+from pyjmsack.loggers import get_logger
 
 __all__ = ["Channel"]
 
-log = logging.getLogger("pyjmsack.kombu")
+log = get_logger("pyjmsack.kombu")
 _PREDECLARED = {f"amq.{kind.value}": kind.value for kind in ExchangeKind}
 _TRANSIENT = 1
 _MARK = "pyjmsack_mark"

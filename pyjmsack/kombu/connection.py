@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 from array import array
 from collections import OrderedDict, deque
@@ -30,10 +29,11 @@ from pyjmsack.kombu.queues import Queues
 from pyjmsack.kombu.receiving import Delivery, Feed
 from pyjmsack.kombu.settings import Settings
 from pyjmsack.kombu.window import Window
+from pyjmsack.loggers import get_logger
 
 __all__ = ["Connection"]
 
-log = logging.getLogger("pyjmsack.kombu")
+log = get_logger("pyjmsack.kombu")
 T = TypeVar("T")
 _SIGNAL: Final = b"."
 CLOSE_TIMEOUT: Final = 10.0

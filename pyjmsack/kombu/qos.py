@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 from pyjmsack.kombu.connection import Connection
 from pyjmsack.kombu.receiving import Delivery
 from pyjmsack.kombu.window import Window
+from pyjmsack.loggers import get_logger
 
 __all__ = ["Checked", "QoS"]
 
-log = logging.getLogger("pyjmsack.kombu")
+log = get_logger("pyjmsack.kombu")
 
 
 class Checked(Protocol):

@@ -19,7 +19,6 @@ All coroutines here run on the loop of the connection.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,10 +31,11 @@ from pyjmsack.kombu.copies import Copies
 from pyjmsack.kombu.names import ExchangeKind, escaped, queue_name, subscription_name, topic_name, topic_pattern
 from pyjmsack.kombu.receiving import Binding, Source
 from pyjmsack.kombu.refused import reason
+from pyjmsack.loggers import get_logger
 
 __all__ = ["COUNTED", "Queues"]
 
-log = logging.getLogger("pyjmsack.kombu")
+log = get_logger("pyjmsack.kombu")
 
 _AHEAD: Final = 100
 """The prefetch of a subscription that belongs to one connection. The prefetch takes no message from another consumer,

@@ -10,7 +10,6 @@ Everything here runs on the loop of the connection.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
@@ -21,10 +20,11 @@ from pyjmsack.kombu.envelope import ROUTING_KEY
 from pyjmsack.kombu.names import ExchangeKind, Pattern, checked_name, key_of
 from pyjmsack.kombu.refused import reason
 from pyjmsack.kombu.window import Window
+from pyjmsack.loggers import get_logger
 
 __all__ = ["LANES", "Binding", "Delivery", "Feed", "Source"]
 
-log = logging.getLogger("pyjmsack.kombu")
+log = get_logger("pyjmsack.kombu")
 LANES: Final = 8
 """The largest number of lanes that one worker has on a busy queue."""
 Opener = Callable[[int], Awaitable[MessageConsumer]]

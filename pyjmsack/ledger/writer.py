@@ -7,7 +7,6 @@ because the kernel keeps the mapped pages. A separate thread turns a full file i
 from __future__ import annotations
 
 import contextlib
-import logging
 import mmap
 import os
 import threading
@@ -20,10 +19,11 @@ from pyarrow import ArrowException, parquet
 
 from pyjmsack.errors import JMSException
 from pyjmsack.ledger.schema import SCHEMAS, parse_lines
+from pyjmsack.loggers import get_logger
 
 __all__ = ["Ledger"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 
 _PART_BYTES = {"sends": 4 << 20, "receives": 4 << 20, "events": 1 << 16}
 """The size of a raw part in bytes. Some 20,000 messages fill a part. The events of a connection hardly ever fill a

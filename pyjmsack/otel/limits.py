@@ -7,16 +7,17 @@ properties.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from opentelemetry.propagators.textmap import Getter, Setter
 
+from pyjmsack.loggers import get_logger
+
 __all__ = ["BAGGAGE_LIMIT", "BAGGAGE_MEMBERS", "PropertyGetter", "PropertySetter", "property_name"]
 
-log = logging.getLogger("pyjmsack.otel")
+log = get_logger("pyjmsack.otel")
 VALUE_LIMIT: Final = 1024
 """The largest number of characters in a value that has no limit of its own, such as ``traceparent`` (55 characters) and
 the headers of B3 and Jaeger."""

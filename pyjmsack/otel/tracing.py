@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from time import time_ns
@@ -29,6 +28,7 @@ from opentelemetry.trace import (
 
 from pyjmsack.destination import Destination
 from pyjmsack.kept import LONGEST
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import Message
 from pyjmsack.otel.limits import PropertyGetter, PropertySetter, property_name
 from pyjmsack.otel.settings import Hook, Settings
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenTelemetryTracing"]
 
-log = logging.getLogger("pyjmsack.otel")
+log = get_logger("pyjmsack.otel")
 SYSTEM: Final = "activemq"
 LINKS: Final = 128
 """The largest number of links of one span. There is a limit, because the acknowledgement of many messages is one span.

@@ -4,7 +4,6 @@ thread for I/O."""
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import sys
 import threading
@@ -16,18 +15,19 @@ from contextlib import AbstractContextManager, suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import Command, refuse_commands, run_commands, taken, write_log
+from pyjmsack.core.runtime import Command, refuse_commands, run_commands, taken
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.io.thread import LoopThread
+from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
 
 __all__ = ["SyncRuntime", "ThreadDispatcher"]
 
-log = logging.getLogger("pyjmsack")
+log = get_logger("pyjmsack")
 BURST = 100
 """A thread that has queued this number of commands waits until the loop has run them."""
 GATHER = 0.001
@@ -412,7 +412,7 @@ class ThreadDispatcher:
             call()
         except BaseException:  # the next call must run after any error of a listener, and of a log handler
             with suppress(BaseException):
-                write_log(log.exception, "a listener raised on %s", self._name)
+                log.exception("a listener raised on %s", self._name)
 
     def _release_waiters(self) -> None:
         for waiter in taken(self._waiters):

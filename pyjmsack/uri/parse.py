@@ -7,7 +7,6 @@ clients. This library logs a warning for each option that it ignores, and its er
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,6 +14,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
+from pyjmsack.loggers import get_logger
 from pyjmsack.uri.address import (
     FAILOVER,
     PLAIN,
@@ -52,7 +52,7 @@ __all__ = [
     "redelivery_policies",
 ]
 
-logger = logging.getLogger("pyjmsack")
+logger = get_logger("pyjmsack")
 
 
 def parse_url(url: str, options: Mapping[str, object] | None = None) -> BrokerUrl:

@@ -6,7 +6,6 @@ The other options of a connection, such as limits, are in ``uri/connection.py``.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,6 +13,7 @@ from math import ceil, inf
 from typing import Final
 
 from pyjmsack.destination import Destination
+from pyjmsack.loggers import get_logger
 from pyjmsack.types import Outcome
 from pyjmsack.uri.option import (
     BOOLEAN,
@@ -44,7 +44,7 @@ OPTIMIZED_SHARE: Final = 0.65
 (S40).
 """
 
-logger = logging.getLogger("pyjmsack")
+logger = get_logger("pyjmsack")
 
 
 @dataclass(frozen=True, slots=True)

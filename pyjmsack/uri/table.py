@@ -7,11 +7,11 @@ To add an option, add a field to the dataclass of its group. This module finds t
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from pyjmsack.loggers import get_logger
 from pyjmsack.uri.model import BrokerUrl
 from pyjmsack.uri.option import BOOLEAN, BYTES_OR_SYSTEM, CREDIT, METADATA_KEY, MILLIS_AT_LEAST_1, Option, choice
 
@@ -175,7 +175,7 @@ REFUSED: Final[Mapping[str, str]] = {
 # -- options that change nothing -------------------------------------------------------------------------------------
 
 
-logger = logging.getLogger("pyjmsack")
+logger = get_logger("pyjmsack")
 
 
 def _failover(names: str, reason: str) -> dict[str, str]:

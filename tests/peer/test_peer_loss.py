@@ -383,15 +383,59 @@ def test_what_was_prefetched_is_still_handed_out_or_refused_but_never_acknowledg
     assert not [frame for frame in peer.all("disposition") if frame.state]
 
 
-def test_a_message_of_a_consumer_that_the_broker_closed_can_be_acknowledged_without_harm(face: Face) -> None:
-    """S95: nothing is sent, nothing is raised."""
+@pytest.mark.parametrize("what", ["consumer", "session"])
+@pytest.mark.parametrize("mode", [2, 101])
+def test_an_acknowledgement_that_the_broker_cannot_get_raises_once(face: Face, mode: int, what: str) -> None:
+    """S125, S126: in silence the caller would believe that the message does not come again."""
+    peer = face.peer(messages=[text("a")])
+    connection = face.connect(peer)
+    session, other = connection.create_session(mode), connection.create_session()
+    message = session.create_consumer(Q).receive(60)
+    if what == "consumer":
+        peer.close_link(peer.consumers[0], "amqp:resource-deleted", "says the broker")
+        peer.wait_frames("detach")
+    else:
+        peer.end_session(peer.consumers[0], "amqp:resource-limit-exceeded", "says the broker")
+        peer.wait_frames("end")
+    with pytest.raises(IllegalStateException, match="closed the consumer of q, and delivers") as caught:
+        message.acknowledge()
+    assert "says the broker" in str(caught.value.__cause__)
+    message.acknowledge()
+    face.barrier(peer, other)
+    assert not [frame for frame in peer.all("disposition") if frame.state]
+
+
+def test_the_other_consumers_of_a_session_are_acknowledged_although_the_broker_closed_one(face: Face) -> None:
+    """S25, S125."""
     peer = face.peer(messages=[text("a")])
     session = face.session(peer, mode=2)
-    message = session.create_consumer(Q).receive(60)
+    first, second = session.create_consumer(Q), session.create_consumer(Q)
+    first.receive(60)
+    message = second.receive(60)
     peer.close_link(peer.consumers[0], "amqp:resource-deleted")
     peer.wait_frames("detach")
-    message.acknowledge()
+    with pytest.raises(IllegalStateException):
+        message.acknowledge()
     face.barrier(peer, session)
+    assert len([frame for frame in peer.all("disposition") if frame.state]) == 1
+
+
+def test_giving_back_a_message_of_a_consumer_that_the_broker_closed_is_harmless(face: Face) -> None:
+    """S32, S126: the broker delivers the message again, so this consumer does not."""
+    peer = face.peer(messages=[text("a"), text("b")])
+    connection = face.connect(peer)
+    single, whole = connection.create_session(101), connection.create_session(2)
+    message = single.create_consumer(Q).receive(60)
+    consumer = whole.create_consumer(Q)
+    assert consumer.receive(60) is not None
+    for link in peer.consumers:
+        peer.close_link(link, "amqp:resource-deleted")
+    peer.wait_frames("detach", 2)
+    message.release()
+    whole.recover()
+    with pytest.raises(InvalidDestinationException):
+        consumer.receive(0)
+    face.barrier(peer, whole)
     assert not [frame for frame in peer.all("disposition") if frame.state]
 
 

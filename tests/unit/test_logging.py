@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import pyjmsack.logging
+from pyjmsack.loggers import get_logger
 
 DOCS = Path(__file__).parents[2] / "docs"
 LOG = logging.getLogger("pyjmsack")
@@ -95,3 +96,33 @@ def test_the_page_names_the_loggers_of_the_code_and_their_events(monkeypatch: py
     table = page.partition("## Loggers")[2].partition("## Events")[0]
     assert set(re.findall(r"^\| `([\w.]+)`", table, re.MULTILINE)) == generate.loggers()
     assert page == generate.page(), "run: python docs/generate_logging.py"
+
+
+class _Fails(logging.Handler):
+    """A handler of a program, with a mistake."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise ValueError(record.getMessage())
+
+
+def test_no_logger_of_the_library_raises_the_error_of_a_handler_s127(capsys: pytest.CaptureFixture[str]) -> None:
+    """Such an error would come between two steps of a protocol, on the loop of the connection."""
+    log, handler = get_logger("pyjmsack.failover"), _Fails()
+    log.addHandler(handler)
+    try:
+        log.warning("broken")
+    finally:
+        log.removeHandler(handler)
+    assert "ValueError: broken" in capsys.readouterr().err
+    assert get_logger("pyjmsack.failover") is log
+
+
+def test_a_record_still_names_the_line_that_logged(caplog: pytest.LogCaptureFixture) -> None:
+    get_logger("pyjmsack.failover").warning("here")
+    assert caplog.records[-1].funcName == "test_a_record_still_names_the_line_that_logged"
+
+
+def test_each_module_of_the_library_gets_its_logger_from_one_place() -> None:
+    package = Path(pyjmsack.logging.__file__).parent
+    others = {path.name for path in package.rglob("*.py") if 'logging.getLogger("' in path.read_text("utf-8")}
+    assert others == {"logging.py"}

@@ -10,7 +10,6 @@ Otherwise Classic would discard the message, and Artemis would deliver it again 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from itertools import count
@@ -18,6 +17,7 @@ from typing import Any
 
 from pyjmsack.destination import Queue
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.loggers import get_logger
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.download import SpooledInbound
 from pyjmsack.providers.amqp.encode import streamed
@@ -38,7 +38,7 @@ from pyjmsack.types import Outcome
 
 __all__ = ["DeadLetters"]
 
-log = logging.getLogger("pyjmsack.amqp")
+log = get_logger("pyjmsack.amqp")
 
 _LINK = 0
 """The number of this sender's link in its session. The core numbers its own links from 1, so 0 is free."""

@@ -7,13 +7,13 @@ these events. Both engines describe links, states and errors with the classes of
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.loggers import get_logger
 from pyjmsack.providers.amqp.engine.performatives import Attach, Composite, Error, Open
 from pyjmsack.providers.amqp.sasl import SaslClient
 from pyjmsack.spi.engine import Stream, loss
@@ -31,7 +31,7 @@ __all__ = [
     "StreamEnd",
 ]
 
-log = logging.getLogger("pyjmsack.amqp")
+log = get_logger("pyjmsack.amqp")
 MOST_UNWRITTEN = 8 << 20
 """If more than this number of bytes of large messages wait for the disk, the driver stops reading from the socket."""
 _FEW_UNWRITTEN = 2 << 20

@@ -6,7 +6,6 @@ and freed only on the loop.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -17,6 +16,7 @@ import proton
 from proton import Collector, Connection, Endpoint, Event, EventType, Link, ProtonException, Session, Transport, symbol
 
 from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.loggers import get_logger
 from pyjmsack.providers.amqp.engine.frames import EMPTY_FRAME
 from pyjmsack.providers.amqp.engine.idle import LEAST_INTERVAL
 from pyjmsack.providers.amqp.engine.performatives import Open
@@ -29,7 +29,7 @@ from pyjmsack.providers.amqp.sasl import SaslClient
 
 __all__ = ["ProtonEngine"]
 
-log = logging.getLogger("pyjmsack.amqp")
+log = get_logger("pyjmsack.amqp")
 
 Happening: TypeAlias = Any  # an Event; its link and delivery are typed as Optional for every kind of event
 _BURST = 1 << 16

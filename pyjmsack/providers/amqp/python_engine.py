@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import fields
 
+from pyjmsack.loggers import get_logger
 from pyjmsack.providers.amqp.engine import Connection, Session
 from pyjmsack.providers.amqp.engine.errors import ViolationError
 from pyjmsack.providers.amqp.engine.events import (
@@ -33,7 +33,7 @@ from pyjmsack.version import VERSION
 
 __all__ = ["PythonEngine"]
 
-log = logging.getLogger("pyjmsack.amqp")
+log = get_logger("pyjmsack.amqp")
 
 _NOT_YET = Open(container_id="")
 

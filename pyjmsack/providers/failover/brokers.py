@@ -4,7 +4,6 @@ decides whether a request or link, and not a broker, is the reason why connectio
 
 from __future__ import annotations
 
-import logging
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import cast
 
 from pyjmsack.errors import JMSException
+from pyjmsack.loggers import get_logger
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.uri import SCHEMES, BrokerUrl, Endpoint, parse_url
 
@@ -31,7 +31,7 @@ _LONGEST_NAME = 253
 """The largest number of characters of a host name (RFC 1035)."""
 _FIELDS = ("network-host", "hostname", "port", "scheme")
 
-log = logging.getLogger("pyjmsack.failover")
+log = get_logger("pyjmsack.failover")
 
 
 class Brokers:
@@ -148,7 +148,7 @@ def _member(present: BrokerUrl, entry: Mapping[object, object]) -> BrokerUrl | N
 MOST_CHARACTERS = 65536
 """The largest number of characters in the file of ``failover.updateURIsURL``."""
 
-log = logging.getLogger("pyjmsack.failover")
+log = get_logger("pyjmsack.failover")
 
 
 def with_file(members: Sequence[BrokerUrl], path: str | None) -> list[BrokerUrl]:

@@ -3,12 +3,12 @@ ends (S90-S109)."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
 from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.loggers import get_logger
 from pyjmsack.providers.failover.brokers import Brokers
 from pyjmsack.providers.failover.encoding import Encoding
 from pyjmsack.providers.failover.member import Member
@@ -26,7 +26,7 @@ from pyjmsack.uri import BrokerUrl
 
 __all__ = ["Connection"]
 
-log = logging.getLogger("pyjmsack.failover")
+log = get_logger("pyjmsack.failover")
 
 _SETTLED = 1.0
 """A connection that was in use for this number of seconds is not new any more. If a request or link makes a broker end

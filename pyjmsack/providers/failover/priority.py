@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from pyjmsack.errors import ConnectionLostException, JMSException
+from pyjmsack.loggers import get_logger
 from pyjmsack.providers.failover.member import Member
 from pyjmsack.providers.failover.search import back_off, is_final
 from pyjmsack.spi.completion import Completion
@@ -17,7 +17,7 @@ from pyjmsack.uri import BrokerUrl
 
 __all__ = ["PriorityWatch"]
 
-log = logging.getLogger("pyjmsack.failover")
+log = get_logger("pyjmsack.failover")
 _LOOK_EVERY = 0.02
 """Seconds between two checks whether the present connection is idle."""
 _PATIENCE = 10.0

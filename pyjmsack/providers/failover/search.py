@@ -4,7 +4,6 @@ or a link is the reason why connections are lost."""
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +17,13 @@ from pyjmsack.errors import (
     JMSSecurityException,
     UnsupportedFeatureException,
 )
+from pyjmsack.loggers import get_logger
 from pyjmsack.spi.engine import Connector, Timer
 from pyjmsack.uri import BrokerUrl, FailoverOptions
 
 __all__ = ["LONGEST_PAUSE", "Search", "Tried", "back_off", "is_final", "waits"]
 
-log = logging.getLogger("pyjmsack.failover")
+log = get_logger("pyjmsack.failover")
 
 LONGEST_WAIT = 30.0
 """The longest wait in seconds between two rounds, as in Java clients. This limit applies in three cases. In the first

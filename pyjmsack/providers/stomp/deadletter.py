@@ -3,7 +3,6 @@ message then. Otherwise the client sends a copy to the dead-letter queue (S118; 
 
 from __future__ import annotations
 
-import logging
 import re
 import time
 from dataclasses import replace
@@ -12,6 +11,7 @@ from uuid import uuid4
 
 from pyjmsack.destination import Destination, Queue
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.loggers import get_logger
 from pyjmsack.providers.stomp.frames import escape, raw_header
 from pyjmsack.providers.stomp.heads import check_copy
 from pyjmsack.providers.stomp.inbound import StompInbound
@@ -25,7 +25,7 @@ from pyjmsack.spi.resources import ConsumerInfo
 
 __all__ = ["DeadLetters"]
 
-log = logging.getLogger("pyjmsack.stomp")
+log = get_logger("pyjmsack.stomp")
 
 _NOT_COPIED = re.compile(
     rb"\n(?:subscription|message-id|ack|destination|destination-type|content-length|redelivered|receipt|expires"

@@ -3,13 +3,13 @@ frames into bytes. It handles the heart-beats, and the RECEIPT frames with which
 
 from __future__ import annotations
 
-import logging
 import re
 import secrets
 from collections.abc import Callable
 from typing import Protocol, cast
 
 from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormatException
+from pyjmsack.loggers import get_logger
 from pyjmsack.message import BodySource
 from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal, decode_head, raw_header
@@ -20,7 +20,7 @@ from pyjmsack.uri import StompOptions
 
 __all__ = ["Answer", "EngineListener", "StompEngine"]
 
-log = logging.getLogger("pyjmsack.stomp")
+log = get_logger("pyjmsack.stomp")
 
 Answer = Callable[[BaseException | None], None]
 """A function that is called once. Its argument is ``None`` when the RECEIPT has come, or the error if no RECEIPT will

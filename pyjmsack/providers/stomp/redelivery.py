@@ -7,16 +7,16 @@ all unacknowledged ones.
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
+from pyjmsack.loggers import get_logger
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.subscriptions import Shared, StompSubscription, Subscriptions
 from pyjmsack.spi.envelope import InboundSink
 
 __all__ = ["LocalRedelivery"]
 
-log = logging.getLogger("pyjmsack.stomp")
+log = get_logger("pyjmsack.stomp")
 _MANY: Final = 100
 """After this number of failed deliveries, the log gets a warning, because the message will hardly ever be processed. A
 broker would give up such a message after some ten deliveries, but it does not see deliveries inside the client."""

@@ -6,9 +6,8 @@ the first, so that the consumer does not stall (S53).
 
 from __future__ import annotations
 
-import logging
-
 from pyjmsack.errors import ConnectionLostException
+from pyjmsack.loggers import get_logger
 from pyjmsack.providers.stomp.subscriptions import Shared, Subscriptions
 from pyjmsack.spi.aside import Aside
 from pyjmsack.spi.engine import Timer
@@ -17,7 +16,7 @@ from pyjmsack.spi.resources import ConsumerInfo
 
 __all__ = ["Window"]
 
-log = logging.getLogger("pyjmsack.stomp")
+log = get_logger("pyjmsack.stomp")
 
 _NO_SUBSCRIPTION = "AMQ339016"
 """The code with which Artemis ends the connection when it refuses a subscription. The code is needed, because the ERROR
