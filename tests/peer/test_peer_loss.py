@@ -24,6 +24,7 @@ from pyjmsack import (
 )
 
 Q = Queue("q?consumer.prefetchSize=10")
+ONE = Queue("q?consumer.prefetchSize=1")
 PULL = Queue("q?consumer.prefetchSize=0")
 
 
@@ -409,7 +410,7 @@ def test_the_other_consumers_of_a_session_are_acknowledged_although_the_broker_c
     """S25, S125."""
     peer = face.peer(messages=[text("a")])
     session = face.session(peer, mode=2)
-    first, second = session.create_consumer(Q), session.create_consumer(Q)
+    first, second = session.create_consumer(ONE), session.create_consumer(ONE)
     first.receive(60)
     message = second.receive(60)
     peer.close_link(peer.consumers[0], "amqp:resource-deleted")
@@ -425,7 +426,7 @@ def test_giving_back_a_message_of_a_consumer_that_the_broker_closed_is_harmless(
     peer = face.peer(messages=[text("a"), text("b")])
     connection = face.connect(peer)
     single, whole = connection.create_session(101), connection.create_session(2)
-    message = single.create_consumer(Q).receive(60)
+    message = single.create_consumer(ONE).receive(60)
     consumer = whole.create_consumer(Q)
     assert consumer.receive(60) is not None
     for link in peer.consumers:
