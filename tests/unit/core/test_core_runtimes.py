@@ -444,6 +444,7 @@ def test_a_loop_for_whose_thread_the_system_has_no_room_is_closed(monkeypatch: p
 
     monkeypatch.setattr(asyncio, "new_event_loop", remember)
     monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr("pyjmsack.io.thread._threads", {})  # another test may have left a connection with its thread
     with pytest.raises(RuntimeError, match="can't start new thread"):
         acquire()
     assert [loop.is_closed() for loop in loops] == [True]
