@@ -100,8 +100,9 @@ class AioRuntime:
             raise
 
     def disown(self) -> None:
-        """Let each later command get an error, because this process is a child made by ``fork``. The loop of the parent
-        may have been about to run commands, and does not do so here."""
+        """Let each later command get an error, because this process is a child made by ``fork``. Commands that the loop
+        of the parent was about to run do not run in the child.
+        """
         self._scheduled = False
 
     submit_lazily = submit
@@ -187,7 +188,8 @@ def make_task(
 
 
 def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
-    """Return whether the task that caught this error must end, because it is cancelled itself or the program ends.
+    """Return whether the task that caught this error must end. The task must end if somebody cancelled this very task,
+    or if the program ends.
 
     A ``CancelledError`` may also come from something that the listener awaited. In this case the task goes on. The task
     must come from :func:`make_task`.
@@ -287,7 +289,7 @@ _held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=froze
 
 
 class SessionLock:
-    """Lets only one of these work at a time in a session: a commit, a rollback, a transacted send, a listener (S15).
+    """Makes the operations of a session take turns: commits, rollbacks, transacted sends and calls of listeners (S15).
 
     A running listener holds the lock, so calls that the listener makes do not wait. Calls in tasks that the listener
     starts (``gather``, ``wait_for``) do not wait either, because these tasks inherit the listener's context.

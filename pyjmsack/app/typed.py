@@ -384,7 +384,7 @@ def _model(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) 
 
 
 def _short(error: Exception) -> str:
-    """Return the start of an error's text. It is shortened, because the text of pydantic lists every wrong value of a
+    """Return the start of an error's text. The text is shortened, because pydantic lists every wrong value of a
     message.
     """
     text = str(error)

@@ -33,7 +33,7 @@ SelfT = TypeVar("SelfT", bound="EmbeddedBroker")
 
 
 class EmbeddedBroker(ABC):
-    """A real broker on 127.0.0.1, as a child process of this one.
+    """A real broker on 127.0.0.1, as a child process of this Python process.
 
     Each kind of broker implements the abstract methods, which fetch its libraries and write its configuration.
 

@@ -1,8 +1,8 @@
 """The JVM's class archive (AppCDS). It holds the broker's classes in parsed form, which halves the broker's start time.
 
-An archive fits only the JVM and the class path that wrote it, so its name has a hash of both. A broker that is started
-only for this purpose writes the archive under another name. The archive is renamed when it is complete. If one of these
-steps fails, the broker starts without the archive and needs a second more.
+An archive fits only the JVM and the class path that wrote it, so its name has a hash of both. To make an archive, this
+module starts a broker that serves no clients. This broker writes the archive under a temporary name, and the complete
+archive is renamed. If one of these steps fails, the broker starts without the archive and needs a second more.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Decides which of the messages that arrived may be handed out (S105, S111-S113, S156, S166, S192): not an expired
-one, not a duplicate, and none that was delivered too often.
+"""Decides which of the messages that arrived may be handed out (S105, S111-S113, S156, S166, S192). Expired messages,
+duplicates, and messages that were delivered too often are not handed out.
 """
 
 from __future__ import annotations

@@ -290,7 +290,7 @@ class Listening:
         """Remember that the dispatcher stops, because it found no message. Look once more, because a message may have
         come meanwhile.
 
-        No worker finishes between the first look, of :meth:`begin` or :attr:`out_of_messages`, and this second look,
+        The first look was a call of :meth:`begin` or :attr:`out_of_messages`. No worker finishes between the two looks,
         because the dispatcher has the session (in asyncio, because there is no ``await`` in between). A worker that
         finishes after the second look finds that the dispatcher has stopped, and starts the dispatcher again.
         """

@@ -283,8 +283,8 @@ class Session:
         modes, do nothing (S25, S26).
 
         Raises:
-            IllegalStateException: the broker closed one of the consumers. The messages of the others have their outcome
-                (S125).
+            IllegalStateException: the broker closed one of the consumers. The messages of the other consumers have
+                their outcome (S125).
         """
         self.check_open()
         self._require(outcome)

@@ -76,7 +76,7 @@ class AckBatch:
     """Messages of one consumer whose automatic acknowledgements wait, so that they leave together (S39-S48).
 
     The session's thread (or dispatcher) adds messages. The timer of the loop may flush at the same moment. ``popleft``
-    gives each message to only one of the two.
+    gives each message to only one of these two threads.
 
     Args:
         settle: gives several messages the outcome "accepted" in one command.
@@ -151,7 +151,7 @@ class AckWindow:
             self._warn_above = None
             log.warning(
                 "a consumer of %s holds %d unacknowledged messages, more than 1.5 times its prefetch of %d:"
-                " does it acknowledge? (S56)",
+                " check that the program acknowledges each message (S56)",
                 destination.name,
                 unacknowledged,
                 self._prefetch,
@@ -294,8 +294,9 @@ class Unsettled:
     def _add(self, inbound: Inbound) -> None:
         """Remember that the caller has a message without an acknowledgement.
 
-        The loop first notes a loss, and then looks at ``delivered``. This method first writes to ``delivered``, and
-        then looks for a loss. So either the loop sees the message, or this method sees the loss.
+        The connection may be lost at the same moment. The loop first notes the loss, and then looks at ``delivered``.
+        This method first writes to ``delivered``, and then checks whether a loss was noted. So either the loop sees the
+        message, or this method sees the loss.
         """
         self.delivered[inbound] = None
         if inbound.generation <= self._channel.lost_generation:  # the broker delivers it again (S95)

@@ -75,8 +75,8 @@ class Queues:
 
     @property
     def routes_locally(self) -> bool:
-        """Whether the sender of a message to an exchange has to send the message to each durable queue itself. This is
-        so if the broker cannot keep the messages of an exchange for durable queues.
+        """Whether the sender of a message to an exchange has to send the message to each durable queue itself. The
+        sender has to do this if the broker cannot keep the messages of an exchange for durable queues.
         """
         return not self._shares and not self._is_classic
 
@@ -277,7 +277,7 @@ class Queues:
         """Return how many messages wait in a queue, counted up to :data:`COUNTED`.
 
         Messages in the subscription of a binding count only if the subscription belongs to this connection, because no
-        connection can look into the subscription of another one.
+        connection can look into the subscription of another connection.
 
         Raises:
             UnsupportedFeatureException: this broker has no browser over this protocol.

@@ -44,7 +44,7 @@ class Received(NamedTuple):
     messages: list[Message]
     times: list[datetime]
     short: bool
-    """Whether the queue was empty before the pull had the most messages that the pull may take."""
+    """Whether the queue was empty before the pull had as many messages as it may take."""
 
 
 def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:

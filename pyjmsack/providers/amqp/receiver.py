@@ -259,8 +259,9 @@ class AmqpReceiver(AmqpLink):
         super().on_remote_open()
 
     def on_flow(self) -> None:
-        """Handle a Flow frame, by which the broker gives credit back without a message. The frame answers this drain or
-        the previous drain."""
+        """Handle a Flow frame, by which the broker gives credit back without a message. The frame may answer the
+        present drain, or come late and answer the drain before.
+        """
         if self._arrivals:
             self._drains.flow_postponed = True
         elif self._link.credit > 0 or self._drains.pausing:

@@ -140,7 +140,9 @@ class PriorityWatch:
             self._acknowledge(acknowledged)
 
     def _look_again(self, name: str, looks: int) -> bool:
-        """Return True if the connection is not idle and has the patience for another look, which then follows."""
+        """Plan another look if the connection is not idle and looks are left. Return whether another look is
+        planned.
+        """
         again = looks > 0 and not self._idle()
         if again:
             self._after(_LOOK_EVERY, lambda: self._wait_until_idle(name, looks - 1))
