@@ -126,7 +126,7 @@ class InvalidURLException(JMSException, ValueError):
 
 
 class JMSSecurityException(JMSException, PermissionError):
-    """The broker refused the login or the permission."""
+    """The broker refused the login, or the user lacks a permission."""
 
 
 class MessageEOFException(JMSException, EOFError):

@@ -141,7 +141,10 @@ class _Reading:
     def use(self, where: _Place) -> None:
         self.left -= 1
         if self.left < 0:
-            raise _TooManyError(f"{where}: more than {_MOST_TRIES:,} tries to find the types of the values in unions")
+            raise _TooManyError(
+                f"{where}: more than {_MOST_TRIES:,} tries to find the types of the values in unions;"
+                " nest fewer unions in the annotation"
+            )
 
 
 class _Place:

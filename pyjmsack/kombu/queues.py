@@ -54,8 +54,9 @@ class _Declared:
     subscriptions: dict[Name, MessageConsumer] = field(default_factory=dict)
     """The open consumers for the bindings, if the queue is temporary."""
     copies: Copies | None = None
-    """The object that recognises the copies of a message that several bindings cover. ``None`` means that no message
-    needed it yet."""
+    """The object that recognises the copies of a message that several bindings cover. ``None`` until the first message
+    needs the object.
+    """
 
 
 class Queues:

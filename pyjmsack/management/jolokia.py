@@ -38,7 +38,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirection, because otherwise the login would be sent to the new address too."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        """Return ``None``, by which the redirection becomes an error."""
+        """Return ``None``, so that the redirection counts as an error."""
 
 
 class _Until(io.RawIOBase):

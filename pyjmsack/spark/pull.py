@@ -213,7 +213,9 @@ def count_waiting(options: Options) -> int:
     with options.connect() as connection, connection.create_session() as session:
         if "browser" not in connection.capabilities:
             note = connection.capabilities.support("browser").note
-            raise UnsupportedFeatureException(f"trigger(availableNow=True) counts the queue by a browser: {note}")
+            raise UnsupportedFeatureException(
+                f"trigger(availableNow=True) needs a browser to count the messages: {note}"
+            )
         connection.start()
         with session.create_browser(Queue(str(options.queue)), options.selector) as browser:
             return sum(1 for _ in browser)

@@ -46,8 +46,8 @@ class ProviderListener(Protocol):
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         """Handle the loss of the connection before the provider connects again.
 
-        The messages that came over this connection, whose number is ``generation``, and over older connections belong
-        to the broker again. An acknowledgement of such a message has no effect (S95, S101).
+        ``generation`` is the number of the lost connection. The broker has taken back the messages that came over this
+        connection or an older one, so an acknowledgement of one of these messages has no effect (S95, S101).
         """
         ...
 

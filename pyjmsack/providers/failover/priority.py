@@ -149,7 +149,7 @@ class PriorityWatch:
         return again
 
     def _move_if_idle(self, name: str, looks: int) -> None:
-        """Move, unless sends came together with the acknowledgements."""
+        """Move to the preferred broker, unless sends came meanwhile that wait for an answer."""
         if self._timer is not None:
             self._timer.cancel()
         if not self._stopped and not self._look_again(name, looks):
