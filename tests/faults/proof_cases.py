@@ -129,7 +129,7 @@ async def a_receipt_of_a_transaction(proof: Proof, promise: str) -> None:
 
 
 async def a_commit_of_receipts(proof: Proof, promise: str) -> None:
-    """S88, S90, S98: what is received and sent on is not torn; where received messages are not part of it they are undone."""
+    """S88, S90, S98: a transaction that receives and sends is not torn; separate receives are undone."""
     session = await proof.session(TRANSACTED)
     consumer = await proof.consumer(session, "a", "b")
     producer = await session.create_producer(proof.onwards)
