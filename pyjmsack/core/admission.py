@@ -71,7 +71,7 @@ class RedeliveryLimit:
         return identity is None or hash(identity) in self._over
 
     def refused(self, inbound: Inbound) -> None:
-        """Remember that a message which was delivered too often got its outcome."""
+        """Remember that a message has got its outcome because it was delivered too often."""
         if self._at_rollback:
             self._over.discard(hash(inbound.identity()))
 

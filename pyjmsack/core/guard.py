@@ -161,8 +161,9 @@ def make_store(channel: Channel) -> MemoryStore | FileStore | None:
 
 
 class HandedOut(WeakValueDictionary[Any, Inbound]):
-    """Messages that were handed out in a session and that the callers still have, by key. The table keeps no message
-    alive."""
+    """Messages that were handed out in a session and that the callers still have, by key. The table does not keep a
+    message in memory.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,9 +1,9 @@
 """Decides which spans are not sampled, without a call of the SDK, if the SDK's own samplers are in use.
 
-A span of the SDK that is not sampled costs about as much as a pipelined send: the sampler is asked, and several objects
-are made, which nobody reads. The samplers of the SDK look at nothing but the trace id and the parent. So this module
-knows their decision beforehand. A span that is not sampled is not made. This module makes only the ids of such a span,
-because the message carries them on.
+A span of the SDK that is not sampled costs about as much as a send that does not wait for its answer: the sampler is
+asked, and several objects are made, which nobody reads. The samplers of the SDK look at nothing but the trace id and
+the parent. So this module knows their decision beforehand. A span that is not sampled is not made. This module makes
+only the ids of the span, because the message carries these ids to the receiver.
 
 The decisions of this module and of the SDK must always be the same. So this module decides only if all of these
 conditions hold. Otherwise the SDK decides about each span:

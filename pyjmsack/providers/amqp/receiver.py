@@ -212,8 +212,8 @@ class AmqpReceiver(AmqpLink):
     def copied(self) -> None:
         """Grant the credit that was not granted because too many copies of dead letters were on their way.
 
-        Credit is granted even if the link has some credit left, because the core will not ask for credit again. The
-        core has already reported the messages that the caller took while no credit was granted.
+        Grant credit even if the link has some credit left. While no credit was granted, the core reported the messages
+        that the caller took, and it will not report them again.
         """
         self.aside.copying -= 1
         if self.closed is not None:
