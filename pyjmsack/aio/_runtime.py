@@ -26,8 +26,9 @@ __all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task"
 log = get_logger("pyjmsack")
 T = TypeVar("T")
 _AGAIN = 1.0
-"""Seconds until a dispatcher goes on after its task was ended from outside. If the program is ending, the loop has
-ended by then."""
+"""Seconds until a dispatcher continues in a new task, after its task was cancelled or ended by an error. If the program
+is ending, the loop has ended before this time is over.
+"""
 _MOST_FILES = 4
 """The largest number of threads with which one connection saves and reads large messages for its callers."""
 HAS_CANCELLING = sys.version_info >= (3, 11)
@@ -241,7 +242,9 @@ class TaskDispatcher:
         self._task = None
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Go on in a new task, if the task was ended from outside, perhaps before its first step."""
+        """Continue in a new task, after a pause, if this task ended before its calls were done: somebody cancelled the
+        task, perhaps before its first step, or a call raised an error such as ``SystemExit``.
+        """
         if self._task is task:
             self._task = None
             self._pausing = bool(self._calls)

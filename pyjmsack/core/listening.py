@@ -70,8 +70,8 @@ class Workers:
         """Return whether the listener still processes an earlier delivery of this message, from a lost connection
         (S105).
 
-        The new delivery waits until the listener has finished, because the message is processed if the listener
-        succeeds, and then no other worker may get it.
+        The new delivery has to wait until the listener has finished. If the listener succeeds, the message is
+        processed, and no other worker may get it.
         """
         inside = [one for one in [*self._inside.values()] if one.generation != inbound.generation]
         identity = inbound.identity() if inside else None
