@@ -100,8 +100,8 @@ class ConnectionFacade(StrictNames):
         message, this message takes the id, the correlation id and the ``reply_to`` of the original. A value that the
         new message has already is kept. A send replaces the id by a new one.
 
-        Raises (on setting): TypeError: the object has none of these functions, or one of its functions is not a plain
-        function.
+        Raises (on setting):
+            TypeError: the object has none of these functions, or one of its functions is not a plain function.
         """
         return self._core.channel.transforms.transformer
 

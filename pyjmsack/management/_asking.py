@@ -41,8 +41,8 @@ def verbs_of(broker: str) -> Artemis:
 
 @contextmanager
 def understood() -> Iterator[None]:
-    """Return a context manager for code that reads an answer. If the answer has an unexpected form, the code in this
-    context gets a ``JMSException``.
+    """Return a context manager for code that reads an answer. An error in this code means that the answer has an
+    unexpected form, and becomes a ``JMSException``.
     """
     try:
         yield

@@ -155,8 +155,9 @@ class Subscriptions:
 
     @property
     def _loses_counts(self) -> bool:
-        """True if the broker is Artemis. When a connection is lost, Artemis counts a delivery for each message that it
-        sent ahead. After several losses it makes dead letters of these messages.
+        """True if a lost connection counts a delivery for each message that the broker sent ahead to this consumer.
+        Artemis does this, and makes dead letters of the messages after several losses. The result is False if the
+        consumer gets one message at a time, is presettled, or receives from a source that ends with the connection.
         """
         info = self._info
         temporary = info.destination.is_temporary or self.volatile
