@@ -101,7 +101,7 @@ def _matches(pattern: list[str], words: list[str]) -> bool:
 
 
 def check_left(left: int, done: str) -> None:
-    """Raise if more messages stay in the queue than a session may hold.
+    """Raise an error if more messages stay in the queue than a session may hold.
 
     Args:
         left: how many messages were looked at and stay.
