@@ -119,7 +119,7 @@ class FrameParser:
 
     @property
     def waits(self) -> bool:
-        """True if the body of the pending frame is incomplete, as its content-length says."""
+        """True while the body of the pending frame has fewer bytes than its content-length says."""
         return bool(self._wanted) or (self._skipping is not None and self._skipping.measured)
 
     def feed(self, data: bytes) -> list[Frame]:
@@ -313,7 +313,7 @@ class Skipping:
 
     @property
     def measured(self) -> bool:
-        """True if the body is incomplete, as its content-length says."""
+        """True while the body has fewer bytes than its content-length says."""
         return self._rest is not None
 
     @property

@@ -322,7 +322,9 @@ class Subscriptions:
             self.release(subscription)
 
     def lost(self) -> None:
-        """Remember that the connection was lost, with the messages that the broker had sent ahead."""
+        """Remember that the connection was lost while the broker had sent messages ahead, because the broker may count
+        a delivery for each of these messages.
+        """
         if self._caution is not None and len(self.outstanding) > 1:
             waiting = sum(inbound.size for inbound in self.outstanding)
             self._caution.lost(self._shared.generation, waiting)
