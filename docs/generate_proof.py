@@ -40,7 +40,7 @@ PROMISES = {
     "rolled back": "`commit()` raises `TransactionRolledBackException`, not `in_doubt`, with the ids of the work;"
     " none of it took effect, its received messages are delivered again, the next transaction commits",
     "in doubt": "the same, `in_doubt`: all of it took effect, or nothing",
-    "in doubt, receipts undone": "the same over STOMP on Artemis, where received messages are not part of the"
+    "in doubt, receives undone": "the same over STOMP on Artemis, where received messages are not part of the"
     " transaction ([S88](semantics.md#s88)): if the sends took effect, the received messages are delivered again all"
     " the same",
 }

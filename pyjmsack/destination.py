@@ -152,7 +152,9 @@ class _Temporary(Destination):
                 it.
         """
         if self._delete is None:
-            raise IllegalStateException(f"{self.name} belongs to another connection; only its creator can delete it")
+            raise IllegalStateException(
+                f"{self.name} belongs to another connection; only the connection that created it can delete it"
+            )
         return self._delete()
 
     def __enter__(self: D) -> D:

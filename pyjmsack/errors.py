@@ -22,8 +22,8 @@
     +-- RequestTimedOutException         (TimeoutError) no answer in the time allowed
         +-- SendTimedOutException        send not confirmed in the time allowed
 
-The names are those of JMS 2.0 (chapter 8). Some classes also inherit from the built-in exception in parentheses, so
-that a caller can write ``except TimeoutError``. The cause is always chained (``raise ... from cause``), rule S129.
+The names come from JMS 2.0 (chapter 8). Some classes also inherit from the built-in exception in parentheses, so that a
+caller can write ``except TimeoutError``. The cause is always chained (``raise ... from cause``), rule S129.
 
 A text that ends by citing a rule, as in ``(S15)``, is shown with the command that explains the rule.
 """
@@ -126,7 +126,7 @@ class InvalidURLException(JMSException, ValueError):
 
 
 class JMSSecurityException(JMSException, PermissionError):
-    """The broker refused the login or the permission."""
+    """The broker refused the login, or the user lacks a permission."""
 
 
 class MessageEOFException(JMSException, EOFError):

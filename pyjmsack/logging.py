@@ -33,8 +33,9 @@ class JsonFormatter(logging.Formatter):
     """Formats a record as one JSON object in one line.
 
     Its members are ``time`` (UTC, ISO 8601), ``level``, ``logger``, ``event`` (the text before its values are filled
-    in, which is the same for all events of a kind), ``message`` (the whole text) and ``thread``; for an exception
-    ``error`` and ``traceback`` too. A password in a URL becomes ``***``, and each value has 8,192 characters at most.
+    in, which is the same for all events of a kind), ``message`` (the whole text) and ``thread``. If the record has an
+    exception, the object also has ``error`` and ``traceback``. A password in a URL becomes ``***``, and each value has
+    8,192 characters at most.
     """
 
     def format(self, record: logging.LogRecord) -> str:

@@ -1,4 +1,4 @@
-"""The enumerations of JMS and of the acknowledgement protocols, and wrappers for values whose Java type matters."""
+"""Enumerations, such as acknowledge modes and outcomes, and wrappers for values whose Java type matters."""
 
 from __future__ import annotations
 

@@ -26,8 +26,9 @@ __all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task"
 log = get_logger("pyjmsack")
 T = TypeVar("T")
 _AGAIN = 1.0
-"""Seconds until a dispatcher goes on after its task was ended from outside. If the program is ending, the loop has
-ended by then."""
+"""Seconds until a dispatcher continues in a new task, after its task was cancelled or ended by an error. If the program
+is ending, the loop has ended before this time is over.
+"""
 _MOST_FILES = 4
 """The largest number of threads with which one connection saves and reads large messages for its callers."""
 HAS_CANCELLING = sys.version_info >= (3, 11)
@@ -100,8 +101,9 @@ class AioRuntime:
             raise
 
     def disown(self) -> None:
-        """Let each later command get an error, because this process is a child made by ``fork``. The loop of the parent
-        may have been about to run commands, and does not do so here."""
+        """Let each later command get an error, because this process is a child made by ``fork``. Commands that the loop
+        of the parent was about to run do not run in the child.
+        """
         self._scheduled = False
 
     submit_lazily = submit
@@ -187,7 +189,8 @@ def make_task(
 
 
 def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
-    """Return whether the task that caught this error must end, because it is cancelled itself or the program ends.
+    """Return whether the task that caught this error must end. The task must end if somebody cancelled this very task,
+    or if the program ends.
 
     A ``CancelledError`` may also come from something that the listener awaited. In this case the task goes on. The task
     must come from :func:`make_task`.
@@ -239,7 +242,9 @@ class TaskDispatcher:
         self._task = None
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Go on in a new task, if the task was ended from outside, perhaps before its first step."""
+        """Continue in a new task, after a pause, if this task ended before its calls were done: somebody cancelled the
+        task, perhaps before its first step, or a call raised an error such as ``SystemExit``.
+        """
         if self._task is task:
             self._task = None
             self._pausing = bool(self._calls)
@@ -287,7 +292,7 @@ _held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=froze
 
 
 class SessionLock:
-    """Lets only one of these work at a time in a session: a commit, a rollback, a transacted send, a listener (S15).
+    """Makes the operations of a session take turns: commits, rollbacks, transacted sends and calls of listeners (S15).
 
     A running listener holds the lock, so calls that the listener makes do not wait. Calls in tasks that the listener
     starts (``gather``, ``wait_for``) do not wait either, because these tasks inherit the listener's context.

@@ -24,8 +24,8 @@ class Link:
         face: the face of the app.
         factory: makes the connection.
         name: the name in the log.
-        serve: returns the steps that use a connection. These steps wait for ``wake``, and end if then ``stopping`` is
-            true or the connection is lost.
+        serve: returns the steps that use a connection. These steps wait for ``wake``. After each wake they check
+            ``stopping`` and the connection, and end if ``stopping`` is true or the connection is lost.
     """
 
     def __init__(self, face: Face, factory: Any, name: str, serve: Callable[[Any], Steps[None]]) -> None:

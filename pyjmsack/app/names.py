@@ -126,7 +126,9 @@ def _renamed(value: Any, dumped: dict[str, Any], fields: Mapping[str, tuple[str,
     for key, inner in dumped.items():
         name, new = by_key.get(key, (key, key))  # a key without a field is an extra value of the model
         if new in made:
-            raise MessageFormatException(f"{type(value).__name__}: two of the values would be {new!r} in camelCase")
+            raise MessageFormatException(
+                f"{type(value).__name__}: two of the values would be {new!r} in camelCase; rename one"
+            )
         made[new] = as_camel(getattr(value, name, None), inner, depth + 1)
     return made
 

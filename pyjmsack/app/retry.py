@@ -27,7 +27,7 @@ class Retry:
         limit: how often a message may be delivered again, 0 to 1,000,000. ``None`` leaves the limit to the broker
             (S114).
         delay: seconds before the first redelivery, 0 to 86,400.
-        backoff: the factor by which each wait is longer than the one before, 1 to 1000.
+        backoff: the factor by which each wait is longer than the wait before, 1 to 1000.
         longest: the longest wait in seconds, 0 to 86,400.
         then: what happens to a message over the limit. ``"reject"`` makes the message a dead letter. ``"release"``
             gives the message back uncounted, at most once a second. ``"drop"`` acknowledges the message. The last

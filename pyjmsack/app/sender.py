@@ -317,7 +317,7 @@ class Sender:
         connection = link.connection
         if connection is None:
             if link.stopping:
-                raise IllegalStateException("the app is stopped")
+                raise IllegalStateException("the app is stopped; start the app again before sending")
             raise ConnectionLostException(f"there was no broker within {self._timeout:g} s: {link.error}")
         return connection
 

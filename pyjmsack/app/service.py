@@ -277,7 +277,7 @@ class Service:
     def _elsewhere(self, broker_url: str) -> Iterator[None]:
         """Let the app use another broker for the time of a test."""
         if self._running:
-            raise IllegalStateException("the app is running already")
+            raise IllegalStateException("the app is running already; stop the app first")
         kept = self._url, self._options, self._login
         self._url, self._options = url_elsewhere(self._url, broker_url), options_elsewhere(self._options)
         self._login = dict.fromkeys(self._login)
@@ -299,8 +299,8 @@ class Service:
         """Return the state of the app as values that JSON can hold.
 
         ``status`` is ``"UP"`` if the app runs, its sender is connected, each listener takes messages, and each check
-        (:meth:`check`) succeeds. Otherwise ``status`` is ``"DOWN"``. A listener that was stopped alone and schedules do
-        not affect the status. ``sender``, ``listeners`` and ``checks`` have the details.
+        (:meth:`check`) succeeds. Otherwise ``status`` is ``"DOWN"``. Schedules do not affect the status, and a listener
+        that its own ``stop()`` has stopped does not either. ``sender``, ``listeners`` and ``checks`` have the details.
         """
         sender, checks = self.sender.link.state, self._checks.results()
         up = self._running and sender == "connected" and self._serving.ready
@@ -351,7 +351,7 @@ class Service:
 
     def _launch(self) -> list[Link]:
         if self._running:
-            raise IllegalStateException("the app is running already")
+            raise IllegalStateException("the app is running already; stop the app first")
         face, sender = self._face, self.sender
         self._ended = face.event()
         self._may_stop = deque([None])

@@ -23,7 +23,9 @@ class Event(Protocol):
     """A flag for which code can wait: ``threading.Event``, or its counterpart in asyncio."""
 
     def set(self) -> None:
-        """Raise the flag. In the blocking face any thread may call this, in the asyncio face only the loop."""
+        """Raise the flag. In the blocking face any thread may call this method. In the asyncio face only the thread of
+        the loop may call this method.
+        """
         ...
 
     def clear(self) -> None:

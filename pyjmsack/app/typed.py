@@ -141,7 +141,10 @@ class _Reading:
     def use(self, where: _Place) -> None:
         self.left -= 1
         if self.left < 0:
-            raise _TooManyError(f"{where}: more than {_MOST_TRIES:,} tries to find the types of the values in unions")
+            raise _TooManyError(
+                f"{where}: more than {_MOST_TRIES:,} tries to find the types of the values in unions;"
+                " nest fewer unions in the annotation"
+            )
 
 
 class _Place:
@@ -384,7 +387,7 @@ def _model(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) 
 
 
 def _short(error: Exception) -> str:
-    """Return the start of an error's text. It is shortened, because the text of pydantic lists every wrong value of a
+    """Return the start of an error's text. The text is shortened, because pydantic lists every wrong value of a
     message.
     """
     text = str(error)

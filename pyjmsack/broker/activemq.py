@@ -24,8 +24,8 @@ Transformer = Literal["native", "jms", "raw"]
 
 
 class EmbeddedActiveMQ(EmbeddedBroker):
-    """A real ActiveMQ Classic broker on 127.0.0.1, as a child process of this one. The broker has its default settings
-    for destinations, and stores messages in KahaDB.
+    """A real ActiveMQ Classic broker on 127.0.0.1, as a child process of this Python process. The broker has its
+    default settings for destinations, and stores messages in KahaDB.
 
     Any thread may call a method, and one method runs at a time. Every method raises :class:`BrokerError` if it cannot
     do its work.
@@ -46,14 +46,15 @@ class EmbeddedActiveMQ(EmbeddedBroker):
             ports as :class:`pyjmsack.broker.EmbeddedArtemis` says. With such a file, ``queues``, ``topics``,
             ``policies`` and ``tls`` are refused.
         tls: ``True`` makes a certificate (extra ``pkcs12``), and both ports speak TLS only. The URLs of the broker name
-            the authority to trust, so clients of this library use them as they are. ``"mutual"`` also asks each client
-            for a certificate; this class makes one, which the URLs name too. A :class:`KeyStore` has certificates of
-            your own. With a ``data_dir`` the certificates stay in its folder ``tls``.
+            the authority to trust, so clients of this library use them as they are. With ``"mutual"`` the broker also
+            asks each client for a certificate. This class makes a certificate for clients, and the URLs contain its
+            path too. A :class:`KeyStore` has certificates of your own. With a ``data_dir`` the certificates stay in its
+            folder ``tls``.
         scheduler: whether the broker keeps delayed messages until they are due (``schedulerSupport``). Otherwise the
             broker delivers delayed messages at once.
         transformer: how clients of other protocols see a message that was sent over AMQP: ``"native"``, ``"jms"`` or
             ``"raw"``, the ``transport.transformer`` of the AMQP connector. With ``"native"``, the broker's default,
-            such clients see the raw bytes of AMQP.
+            clients of other protocols see the raw bytes of AMQP.
         java: path of a Java executable, version 17 or newer. ``None`` means the first one of ``JAVA_HOME``, ``PATH``
             and the extra ``broker``.
         jvm_options: further options for Java.

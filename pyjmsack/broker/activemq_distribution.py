@@ -1,5 +1,4 @@
-"""The libraries that ActiveMQ Classic needs, each fetched alone, because no Maven repository has the archive of version
-6.
+"""Fetches the libraries of ActiveMQ Classic one by one, because no Maven repository has an archive of version 6.
 
 ``jars/activemq-VERSION.txt`` names each library as ``group:name:version size sha512``.
 """

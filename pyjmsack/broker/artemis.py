@@ -21,7 +21,7 @@ __all__ = ["EmbeddedArtemis"]
 
 
 class EmbeddedArtemis(EmbeddedBroker):
-    """A real Artemis broker on 127.0.0.1, as a child process of this one.
+    """A real Artemis broker on 127.0.0.1, as a child process of this Python process.
 
     Any thread may call a method, and one method runs at a time. Every method raises :class:`BrokerError` if it cannot
     do its work.
@@ -48,9 +48,9 @@ class EmbeddedArtemis(EmbeddedBroker):
             ``queues``, ``topics``, ``address_settings`` and ``tls`` are refused.
         tls: ``True`` makes a certificate (extra ``pkcs12``), and both ports speak TLS only. The URLs of the broker
             contain the path of the file with the authority to trust, so clients of this library can use the URLs as
-            they are. With ``"mutual"`` the broker also asks each client for a certificate. This class makes such a
-            certificate, and the URLs contain its path too. A :class:`KeyStore` has certificates of your own. With a
-            ``data_dir`` the certificates stay in its folder ``tls``.
+            they are. With ``"mutual"`` the broker also asks each client for a certificate. This class makes a
+            certificate for clients, and the URLs contain its path too. A :class:`KeyStore` has certificates of your
+            own. With a ``data_dir`` the certificates stay in its folder ``tls``.
         java: path of a Java executable, version 17 or newer. ``None`` means the first one of ``JAVA_HOME``, ``PATH``
             and the extra ``broker``.
         jvm_options: further options for Java.

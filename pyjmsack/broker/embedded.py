@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import threading
@@ -23,17 +22,18 @@ from pyjmsack.broker.readiness import check_port_free, pick_port
 from pyjmsack.broker.sharing import ClassArchive
 from pyjmsack.broker.tls import Keys, Tls
 from pyjmsack.broker.workspace import Workspace
+from pyjmsack.loggers import get_logger
 
 __all__ = ["EmbeddedBroker"]
 
 _PORT_TRIES = 5
-_log = logging.getLogger("pyjmsack.broker")
+_log = get_logger("pyjmsack.broker")
 
 SelfT = TypeVar("SelfT", bound="EmbeddedBroker")
 
 
 class EmbeddedBroker(ABC):
-    """A real broker on 127.0.0.1, as a child process of this one.
+    """A real broker on 127.0.0.1, as a child process of this Python process.
 
     Each kind of broker implements the abstract methods, which fetch its libraries and write its configuration.
 

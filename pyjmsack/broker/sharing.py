@@ -1,15 +1,14 @@
 """The JVM's class archive (AppCDS). It holds the broker's classes in parsed form, which halves the broker's start time.
 
-An archive fits only the JVM and the class path that wrote it, so its name has a hash of both. A broker that is started
-only for this purpose writes the archive under another name. The archive is renamed when it is complete. If one of these
-steps fails, the broker starts without the archive and needs a second more.
+An archive fits only the JVM and the class path that wrote it, so its name has a hash of both. To make an archive, this
+module starts a broker that serves no clients. This broker writes the archive under a temporary name, and the complete
+archive is renamed. If one of these steps fails, the broker starts without the archive and needs a second more.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -19,12 +18,13 @@ from pyjmsack.broker.distribution import Distribution, cache_directory
 from pyjmsack.broker.errors import BrokerError
 from pyjmsack.broker.java import Java
 from pyjmsack.broker.locks import FileLock
+from pyjmsack.loggers import get_logger
 
 __all__ = ["ClassArchive"]
 
 _DUMP_SECONDS = 60.0
 _JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-_log = logging.getLogger("pyjmsack.broker")
+_log = get_logger("pyjmsack.broker")
 
 Trainer = Callable[[list[str]], None]
 """A function that runs a broker with the given JVM flags, and ends the broker in an orderly way."""

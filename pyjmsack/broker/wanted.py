@@ -74,7 +74,9 @@ class Wanted:
         if self.configuration is None:
             return
         if self.queues or self.topics or self.settings:
-            raise ValueError("configuration: write the destinations and their settings into that file")
+            raise ValueError(
+                "configuration: write the destinations and their settings into that file, and leave these arguments out"
+            )
         if missing := [port for port in _PORTS if port.encode() not in self.configuration]:
             raise ValueError(
                 f"configuration: the file does not contain {missing[0]}; it needs a connector for AMQP at"

@@ -1,4 +1,6 @@
-"""Asks the broker whether a queue exists before a command looks into the queue, because the look would create it."""
+"""Asks the broker whether a queue exists before a command looks into the queue, because a look into a missing queue
+would create the queue.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def target_by(manager: Manager, target: str, *, create: bool) -> None:
     try:
         manager.queue(Queue(target).name.rpartition("::")[2])
     except UnknownQueueError as error:
-        raise UnknownQueueError(f"{error}; --create creates it", error.nearest) from None
+        raise UnknownQueueError(f"{error}; give --create to create the queue", error.nearest) from None
 
 
 def check_target(connection: Connection, login: Login, jolokia: str | None, target: str, *, create: bool) -> None:

@@ -99,7 +99,9 @@ def _show(explanation: Explanation) -> None:
 
 
 def _example(explanation: Explanation) -> str:
-    """Describe what comes again after a crash, with numbers that tests check."""
+    """Describe by an example which messages are delivered again after a crash. Tests check the numbers of the
+    example.
+    """
     total, received = _EXAMPLE
     again = explanation.comes_again(total, received)
     held = " and acknowledged none" if explanation.mode in _EXPLICIT else ""

@@ -53,7 +53,7 @@ def duration(text: str) -> float:
 
 def pause_between_looks(text: str) -> float:
     """Return the seconds of a pause that was given as an option. Without a pause a command would ask the broker all the
-    time, and harm those who work with it.
+    time, and harm other users of the broker.
     """
     seconds = duration(text)
     if seconds < _SHORTEST_PAUSE:
@@ -62,8 +62,8 @@ def pause_between_looks(text: str) -> float:
 
 
 def jolokia_option(command: Command) -> Command:
-    """Add ``--jolokia`` as the argument ``jolokia``. Without the option, the URL of Jolokia is that of the context. If
-    the context has none, the URL is that of the environment variable. The context is not used if ``--url`` names
+    """Add ``--jolokia`` as the argument ``jolokia``. Without the option, the command takes the URL of Jolokia from the
+    context, or from the environment variable if the context has no such URL. The context is not used if ``--url`` names
     another broker. The variable is used only if the URL of the broker comes from the environment too.
 
     This decorator stands below ``connection_options``.
@@ -146,7 +146,7 @@ def ask_before(question: str, yes: bool) -> None:
     """Ask the user whether messages may be destroyed. With ``yes`` do not ask.
 
     Raises:
-        UsageError: no terminal is there to ask at, and ``--yes`` is missing.
+        UsageError: there is no terminal at which to ask, and ``--yes`` is missing.
         Abort: the answer is no.
     """
     if yes:

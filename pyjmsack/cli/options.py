@@ -131,7 +131,8 @@ def _typed(option: str) -> bool:
 
 
 def _in_context(login: Login, name: str) -> Login:
-    """Return the login with the values of the context. A value from the command line replaces that of the context.
+    """Return the login with the values of the context. A value from the command line replaces the value from the
+    context.
 
     A Jolokia belongs to the broker of its context. If ``--url`` names another broker, the Jolokia of the context is
     left out, because otherwise the command would look at one broker and change another one. If ``--url`` names another

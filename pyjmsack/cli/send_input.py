@@ -135,7 +135,9 @@ def _plain(kind: type[Any], body: Any) -> Message:
 
 
 def _restored(kind: type[Any], body: Any) -> Message:
-    """Return a message with the old body, even if a program of JMS could not set it, as a list in a stream."""
+    """Return a message with the body that was exported. The body may contain values that a program of JMS could not
+    set, such as a list in a stream.
+    """
     try:
         return _plain(kind, body)
     except MessageFormatException:

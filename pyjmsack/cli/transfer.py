@@ -101,7 +101,7 @@ def _matches(pattern: list[str], words: list[str]) -> bool:
 
 
 def check_left(left: int, done: str) -> None:
-    """Raise if more messages stay in the queue than a session may hold.
+    """Raise an error if more messages stay in the queue than a session may hold.
 
     Args:
         left: how many messages were looked at and stay.
@@ -151,9 +151,10 @@ class Transfer:
         both queues, and the next run sends a second copy. Artemis drops the second copy, because both copies carry the
         same duplicate mark, made of the number by which the broker stores the message. Other brokers keep both copies.
 
-        A message that cannot be sent stays in the queue, and the others are then moved one by one. In a transaction
-        such a message would stop all others, and each try would count a delivery of each of them. While messages are
-        moved one by one, a kill may double the message that is under way.
+        A message that cannot be sent stays in the queue, and the rest of the messages are then moved one by one. In a
+        transaction, one message that cannot be sent would stop all messages of the transaction, and each try would
+        count as one more delivery of each of these messages. While messages are moved one by one, a kill may double the
+        message that is under way.
         """
         prefetch = self.batch if self.choosy else min(self.batch, self.limit or self.batch)
         factory = login.factory(jms__receiveLocalOnly=True, jms__prefetchPolicy__queuePrefetch=prefetch)
@@ -261,7 +262,8 @@ class Transfer:
         """Return a duplicate id that stays the same if this message is moved again, and that no other message gets.
 
         The message id is not used, because the copies of a message for several subscribers have the same message id,
-        and a sender may use an id twice. Artemis would drop the second such message, and it would be lost.
+        and a sender may use an id twice. Artemis would drop the second message with the same id, and this message would
+        be lost.
         """
         stored: bytes | None = message._delivery.stored_id()
         if stored is None:

@@ -14,11 +14,12 @@ _CLASSIC_SHOWS = 400
 
 
 class Whole:
-    """Checks that a look into a queue can have shown every message. Make this object before the look.
+    """Checks whether a browser may have missed messages of a queue. Make this object before the browser.
 
     ActiveMQ Classic applies the selector of a browser to the first messages of the queue only. A browser that shows few
     messages, or none, then says nothing about the rest. So the messages of the queue are counted without the selector.
-    They are counted before the look, because a queue that others empty could be short afterwards.
+    The messages are counted before the browser looks, because a queue that other consumers empty could be short
+    afterwards.
 
     Args:
         connection: an open and started connection.

@@ -1,5 +1,5 @@
-"""Decides which of the messages that arrived may be handed out (S105, S111-S113, S156, S166, S192): not an expired
-one, not a duplicate, and none that was delivered too often.
+"""Decides which of the messages that arrived may be handed out (S105, S111-S113, S156, S166, S192). Expired messages,
+duplicates, and messages that were delivered too often are not handed out.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class RedeliveryLimit:
         return identity is None or hash(identity) in self._over
 
     def refused(self, inbound: Inbound) -> None:
-        """Remember that a message which was delivered too often got its outcome."""
+        """Remember that a message has got its outcome because it was delivered too often."""
         if self._at_rollback:
             self._over.discard(hash(inbound.identity()))
 

@@ -136,7 +136,7 @@ class Channel:
         return self.state is State.OPEN
 
     def check_open(self) -> None:
-        """Raise if the connection is closed or lost (S125, S128)."""
+        """Raise an error if the connection is closed or lost (S125, S128)."""
         if self.state is State.OPEN:
             return
         if self.state is State.FAILED and self.failure is not None:

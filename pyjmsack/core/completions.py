@@ -90,7 +90,7 @@ class Completions:
         return _Pending(self, listener, then)
 
     def add(self, pending: _Pending, message: Message) -> None:
-        """Remember a message that is about to be submitted. The message is read-only until its listener is called
+        """Remember a message that the session is about to send. The message is read-only until its listener is called
         (S73).
         """
         self._pending.append(pending)

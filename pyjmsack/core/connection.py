@@ -45,7 +45,7 @@ class Connection:
         tracing: makes spans of sends and deliveries. ``None`` means that there are no spans.
 
     Raises:
-        TypeError: the transformer has no hook, or a hook that is not a plain function.
+        TypeError: the transformer has no hook, or one of its hooks is not a plain function.
     """
 
     def __init__(
@@ -150,7 +150,9 @@ class Connection:
         try:
             yield closed, channel.options.close_timeout
             # because a provider that did not answer in time must not report anything about the old connection later
-            channel.submit(provider.abort, IllegalStateException("the connection is being opened again"))
+            channel.submit(
+                provider.abort, IllegalStateException("the connection is being opened again with its new client id")
+            )
             yield from self.open()
         except JMSException as error:
             channel.failure, channel.state = error, State.FAILED
@@ -303,7 +305,8 @@ class Connection:
 
     def on_leaving(self, done: Completion[None]) -> None:
         """Send the acknowledgements that wait in batches or in the queue of commands, because the connection is about
-        to leave the broker in order (S43). Those that wait for the guard's file leave when the file has their messages.
+        to leave the broker in order (S43). An acknowledgement that waits for the guard's file leaves when the file
+        contains its message.
         """
         sessions = [*self.sessions.values()]
         for session in sessions:

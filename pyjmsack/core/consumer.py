@@ -167,7 +167,7 @@ class Consumer:
             raise cause.fresh() if isinstance(cause, JMSException) else cause
 
     def check_open(self) -> None:
-        """Raise if this consumer is closed (S125)."""
+        """Raise an error if this consumer is closed (S125)."""
         if self.state >= State.CLOSING:
             error = IllegalStateException("the consumer is closed")
             error.__cause__ = self.error
@@ -175,7 +175,7 @@ class Consumer:
         self.session.check_open()
 
     def check_receive(self) -> None:
-        """Raise if ``receive`` is not allowed now (S8, S125)."""
+        """Raise an error if ``receive`` is not allowed now (S8, S125)."""
         self.check_open()
         if self.session.listeners:
             raise IllegalStateException("receive() is not allowed while a consumer of this session has a listener (S8)")
@@ -187,7 +187,9 @@ class Consumer:
 
     @property
     def refused(self) -> int:
-        """The number of messages that this consumer does not get again, although nobody was given them."""
+        """The number of messages that this consumer refused: nobody got them, and this consumer does not get them
+        again.
+        """
         return self._counts.refused
 
     # -- from the provider, on the loop -------------------------------------------------------------------------
@@ -297,7 +299,9 @@ class Consumer:
         self.unsettled.settle_one(inbound, outcome)
 
     def _refuse(self, outcome: Outcome) -> None:
-        """Raise if an outcome should keep a message from its next delivery, but the broker closed this consumer."""
+        """Raise an error if the outcome has no effect any more. The broker closed this consumer and delivers its
+        messages again, so only an outcome that gives a message back still fits.
+        """
         if outcome not in _GIVE_BACK:
             raise IllegalStateException(
                 f"the broker closed the consumer of {self.info.destination.name}, and delivers its messages again,"

@@ -76,7 +76,7 @@ class Events:
         """Call the exception listener with an error that no caller waits for (S64, S126-S128)."""
         listener = self.exception_listener
         if listener is None:
-            log.error("no exception listener is set, which would get this error: %s", error)
+            log.error("an error for which no caller waits, and no exception listener is set: %s", error)
             return
         jms = error if isinstance(error, JMSException) else JMSException(str(error))
         self._own_dispatcher().submit(partial(listener, jms))

@@ -101,7 +101,7 @@ class ConnectionFacade(StrictNames):
         new message has already is kept. A send replaces the id by a new one.
 
         Raises (on setting):
-            TypeError: the object has neither function, or a function that is not a plain function.
+            TypeError: the object has none of these functions, or one of its functions is not a plain function.
         """
         return self._core.channel.transforms.transformer
 

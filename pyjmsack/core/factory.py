@@ -45,7 +45,7 @@ class FactoryFacade(StrictNames):
     Raises:
         InvalidURLException: the URL or an option is wrong. The text names the nearest right spelling.
         InvalidClientIDException: the client id is empty (S122).
-        TypeError: ``message_transformer`` has neither function, or a function that is not a plain function.
+        TypeError: ``message_transformer`` has none of these functions, or one of its functions is not a plain function.
         UnsupportedFeatureException: this library does not support a scheme or an option; or the extra that a ledger or
             tracing needs is not installed.
     """

@@ -78,8 +78,8 @@ class MemoryStore:
         return hash(identity)
 
     def add(self, keys: Sequence[int]) -> None:
-        """Remember keys, and forget the oldest keys above ``size``. The loop calls this too, when the waiting time of a
-        batch of acknowledgements is over.
+        """Remember keys. Then forget the oldest keys until at most ``size`` keys are left. The loop also calls this
+        method, when the waiting time of a batch of acknowledgements is over.
         """
         known = self._keys
         for key in keys:
@@ -126,8 +126,7 @@ class FileStore:
         yield from answered(done, self._channel.deadline(), "opening the file of failover.duplicateGuard")
 
     def add(self, keys: Sequence[bytes], command: Callable[..., Any] = nothing, *arguments: Any) -> None:
-        """Remember keys. The loop runs the command after these keys, and all keys that were added earlier, are in the
-        file."""
+        """Remember keys. When these keys and all earlier keys are in the file, the loop runs the command."""
         self._file.write(keys, nothing if command is nothing else partial(self._submit, command, *arguments))
 
     def look_up(self, keys: Callable[[], Sequence[bytes]], answer: Callable[[set[bytes]], None]) -> None:
@@ -162,8 +161,9 @@ def make_store(channel: Channel) -> MemoryStore | FileStore | None:
 
 
 class HandedOut(WeakValueDictionary[Any, Inbound]):
-    """Messages that were handed out in a session and that the callers still have, by key. The table keeps no message
-    alive."""
+    """Messages that were handed out in a session and that the callers still have, by key. The table does not keep a
+    message in memory.
+    """
 
     def __init__(self) -> None:
         super().__init__()

@@ -84,9 +84,9 @@ CallLater = Callable[[float, Callable[[], None]], None]
 class Delays:
     """Delays the redelivered messages of one consumer, each for the time that the redelivery policy sets.
 
-    The client makes the wait, because the broker delivers messages again at once. The wait of a message begins when the
-    message could be handed out. The consumer's thread starts the wait, and the loop's timer ends the wait. Each field
-    is written by one side at a time.
+    The client delays the messages, because the broker delivers messages again at once. The wait of a message begins
+    when the message could be handed out. The consumer's thread starts the wait, and the loop's timer ends the wait.
+    Each field is written by one side at a time.
 
     Args:
         policy: the lengths of the waits (S115).

@@ -70,8 +70,8 @@ class Workers:
         """Return whether the listener still processes an earlier delivery of this message, from a lost connection
         (S105).
 
-        The new delivery waits until the listener has finished, because the message is processed if the listener
-        succeeds, and then no other worker may get it.
+        The new delivery has to wait until the listener has finished. If the listener succeeds, the message is
+        processed, and no other worker may get it.
         """
         inside = [one for one in [*self._inside.values()] if one.generation != inbound.generation]
         identity = inbound.identity() if inside else None
@@ -290,7 +290,7 @@ class Listening:
         """Remember that the dispatcher stops, because it found no message. Look once more, because a message may have
         come meanwhile.
 
-        No worker finishes between the first look, of :meth:`begin` or :attr:`out_of_messages`, and this second look,
+        The first look was a call of :meth:`begin` or :attr:`out_of_messages`. No worker finishes between the two looks,
         because the dispatcher has the session (in asyncio, because there is no ``await`` in between). A worker that
         finishes after the second look finds that the dispatcher has stopped, and starts the dispatcher again.
         """

@@ -235,7 +235,9 @@ class Producer:
         return message, send
 
     def _check_size(self, message: Message, size: int) -> None:
-        """Check the size of an encoded message. A name that is too long can only be in a large message."""
+        """Check the size of an encoded message, and the names of its properties. A small message cannot contain a name
+        that is too long, so the names of a small message are not checked.
+        """
         if self._max_size is not None and size > self._max_size:
             raise ResourceAllocationException(
                 f"expected a message of at most {self._max_size} bytes (wireFormat.maxFrameSize), not {size}"

@@ -27,7 +27,8 @@ class Recorder:
 
     def tail(self, *values: object) -> str:
         """Return the last field of a ledger line: ``values``, then protocol, broker and connection id. A caller may
-        keep the field until :attr:`metadata` becomes another object, as happens after a failover."""
+        keep the field while :attr:`metadata` stays the same object. A failover replaces this object.
+        """
         metadata = self.metadata
         protocol = "" if metadata is None else metadata.protocol
         broker = (metadata.url if metadata is not None else "") or self._url

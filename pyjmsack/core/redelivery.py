@@ -22,7 +22,8 @@ def redelivery_delay(
 ) -> float:
     """Return the seconds to wait before redelivery number ``redelivery``, which counts from 1.
 
-    ``vary(low, high)`` returns a random share. With collision avoidance, the wait is longer or shorter by this share.
+    ``vary(low, high)`` returns a random number. With collision avoidance, the wait is longer or shorter by this part of
+    its length.
     """
     if redelivery <= 1:
         wait = policy.initial_redelivery_delay

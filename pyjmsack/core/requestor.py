@@ -232,8 +232,8 @@ class Requestor:
             self._consumer.unsettled.settle(reply, Outcome.ACCEPTED)
 
     def _look(self) -> None:
-        """Give each reply, undecoded, to the caller that waits for it. Runs on the loop, in a caller that just sent a
-        request, or in a caller that starts the connection.
+        """Give each reply, undecoded, to the caller that waits for it. This method runs on the loop, or in the thread
+        or task of a caller that just sent a request or starts the connection.
         """
         consumer = self._consumer
         if consumer.closed or consumer.error is not None:

@@ -138,7 +138,7 @@ class SendWindow:
     # -- waiting ------------------------------------------------------------------------------------------------
 
     def check_room(self) -> None:
-        """Raise if the window is full, for a caller that cannot wait (S65).
+        """Raise an error if the window is full, for a caller that cannot wait (S65).
 
         Raises:
             ResourceAllocationException: the window is full. The text says how much is unconfirmed, and what to do.

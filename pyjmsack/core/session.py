@@ -98,7 +98,7 @@ class Session:
         return self.state.closed
 
     def check_open(self) -> None:
-        """Raise if the session is closed, or the connection is closed or lost (S125)."""
+        """Raise an error if the session is closed, or the connection is closed or lost (S125)."""
         self.state.check_open()
 
     def update(self) -> None:
@@ -124,7 +124,7 @@ class Session:
         return self._completions
 
     def check_not_in_callback(self, what: str) -> None:
-        """Raise if the caller is inside a completion listener of this session (S74)."""
+        """Raise an error if the caller is inside a completion listener of this session (S74)."""
         if self._completions is not None and self._completions.dispatcher.running_here():
             raise IllegalStateException(f"{what} is not allowed inside a completion listener of the session (S74)")
 
@@ -283,8 +283,8 @@ class Session:
         modes, do nothing (S25, S26).
 
         Raises:
-            IllegalStateException: the broker closed one of the consumers. The messages of the others have their outcome
-                (S125).
+            IllegalStateException: the broker closed one of the consumers. The messages of the other consumers have
+                their outcome (S125).
         """
         self.check_open()
         self._require(outcome)

@@ -25,7 +25,7 @@ MIN_BROWSER_PREFETCH = 1000
 
 
 def check_destination(destination: object, metadata: ConnectionMetadata | None) -> None:
-    """Raise if the argument cannot be used as a destination.
+    """Raise an error if the argument cannot be used as a destination.
 
     Raises:
         InvalidDestinationException: the argument is not a destination; or it is a temporary destination that was
@@ -113,7 +113,9 @@ class Sources:
         return info, options
 
     def _check_features(self, info: ConsumerInfo) -> None:
-        """Raise if a consumer asks for a feature that this protocol or this broker does not have (S119, S144, S147)."""
+        """Raise an error if a consumer asks for a feature that this protocol or this broker does not have (S119, S144,
+        S147).
+        """
         metadata, subscription = self._channel.the_metadata, info.subscription
         check_consumer(metadata, info)
         if info.pending_limit and "pending-limit" not in metadata.capabilities:

@@ -54,7 +54,7 @@ class SessionState:
         return self.state is State.CLOSED
 
     def check_open(self) -> None:
-        """Raise if the session or the connection is closed or lost (S125)."""
+        """Raise an error if the session or the connection is closed or lost (S125)."""
         if self.state is State.CLOSED:
             raise IllegalStateException("the session is closed")
         self.channel.check_open()

@@ -88,9 +88,9 @@ def ended(done: Completion[None], deadline: Deadline, what: str) -> Steps[None]:
 
 def together(all_steps: Iterable[Steps[None]], deadline: Deadline) -> Steps[None]:
     """Run several step generators at the same time, until ``deadline``. All of them send their requests before the
-    first one waits. A wait without a limit of its own is not cut at the deadline, because the loop itself ends such a
-    wait at once, and the steps behind it count on its end. If one generator raises an error, the other generators are
-    closed, and clean up.
+    first one waits. The deadline does not shorten a wait that has no limit of its own. The loop ends such a wait at
+    once, and the next steps rely on this end. If one generator raises an error, the other generators are closed, and
+    clean up.
     """
     under_way = [*all_steps]
     try:

@@ -18,8 +18,8 @@ __all__ = ["Subscriptions", "check_name", "check_topic"]
 
 
 def check_name(name: object) -> None:
-    """Raise unless ``name`` can name a subscription. It must not contain ``|``, which separates the words of a link
-    name (S143, S145).
+    """Raise an error unless ``name`` can name a subscription. It must not contain ``|``, which separates the words of a
+    link name (S143, S145).
 
     Raises:
         JMSException: the name is empty, is not a string, or contains ``|``.
@@ -29,7 +29,7 @@ def check_name(name: object) -> None:
 
 
 def check_topic(topic: object) -> None:
-    """Raise unless ``topic`` can have subscriptions that outlive a consumer or are shared (S141).
+    """Raise an error unless ``topic`` can have subscriptions that outlive a consumer or are shared (S141).
 
     Raises:
         InvalidDestinationException: ``topic`` is not a topic, or it is a temporary topic.

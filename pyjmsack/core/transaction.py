@@ -301,7 +301,8 @@ class Transactions:
     def _discharge(self, operation: Any, undone: Iterable[Participant] = ()) -> Steps[BaseException | None]:
         """End the transaction, and begin the next one in the same burst. Return the error if the end failed.
 
-        If the transaction is rolled back, the consumers in ``undone`` give their prefetched messages back. They do so:
+        If the transaction is rolled back, the consumers in ``undone`` give their prefetched messages back at this
+        moment:
 
         - after the rollback, because ActiveMQ Classic delivers messages again in the order in which they went back to
           the queue (Artemis keeps the order of the queue in any case);

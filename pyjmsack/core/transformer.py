@@ -43,7 +43,7 @@ class Transforms:
         transformer: an object with hooks, or ``None``.
 
     Raises:
-        TypeError: the object has no hook, or a hook that is not a plain function.
+        TypeError: the object has no hook, or one of its hooks is not a plain function.
     """
 
     __slots__ = ("received", "sent", "transformer")

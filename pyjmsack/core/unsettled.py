@@ -76,7 +76,7 @@ class AckBatch:
     """Messages of one consumer whose automatic acknowledgements wait, so that they leave together (S39-S48).
 
     The session's thread (or dispatcher) adds messages. The timer of the loop may flush at the same moment. ``popleft``
-    gives each message to only one of the two.
+    gives each message to only one of these two threads.
 
     Args:
         settle: gives several messages the outcome "accepted" in one command.
@@ -151,7 +151,7 @@ class AckWindow:
             self._warn_above = None
             log.warning(
                 "a consumer of %s holds %d unacknowledged messages, more than 1.5 times its prefetch of %d:"
-                " does it acknowledge? (S56)",
+                " check that the program acknowledges each message (S56)",
                 destination.name,
                 unacknowledged,
                 self._prefetch,
@@ -161,14 +161,16 @@ class AckWindow:
 class Unsettled:
     """The messages of one consumer that the caller has and has not acknowledged, and their acknowledgement.
 
-    Three threads meet here: the thread of the session, the loop, which notes a loss, and a thread that closes the
-    consumer. They follow two rules:
+    A message is in ``delivered`` while the caller has it. When the connection is lost, the loop moves the message to
+    ``stale``. Three threads may use this object at the same time: the thread of the session, the thread of the loop,
+    and a thread that closes the consumer. They follow three rules:
 
-    - An outcome is chosen once, under a lock. A message leaves ``delivered`` after its outcome was chosen. So a thread
-      that finds ``delivered`` empty may end the link, because all outcomes were given to the loop.
-    - The thread that pops a message out of ``delivered`` decides where the message goes. Other threads leave it alone.
-      The loop moves messages to ``stale`` under the lock. A thread that finds a message in neither place looks again
-      under the lock.
+    - A thread first chooses the outcome of a message, once and under a lock, and then removes the message from
+      ``delivered``. So when ``delivered`` is empty, all outcomes were given to the loop, and the link may end.
+    - The thread that removes a message from ``delivered`` decides where the message goes. The other threads do nothing
+      with the message.
+    - The loop moves messages to ``stale`` under the lock. So a thread that finds a message neither in ``delivered`` nor
+      in ``stale`` looks again under the lock.
 
     Args:
         session: the facts about the session that its producers and consumers may read.
@@ -294,8 +296,9 @@ class Unsettled:
     def _add(self, inbound: Inbound) -> None:
         """Remember that the caller has a message without an acknowledgement.
 
-        The loop first notes a loss, and then looks at ``delivered``. This method first writes to ``delivered``, and
-        then looks for a loss. So either the loop sees the message, or this method sees the loss.
+        The connection may be lost at the same moment. The loop first notes the loss, and then looks at ``delivered``.
+        This method first writes to ``delivered``, and then checks whether a loss was noted. So either the loop sees the
+        message, or this method sees the loss.
         """
         self.delivered[inbound] = None
         if inbound.generation <= self._channel.lost_generation:  # the broker delivers it again (S95)
@@ -376,7 +379,9 @@ class Unsettled:
         submit(self._provider.settle, inbound, outcome)
 
     def settle_batch(self, inbounds: Iterable[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
-        """Give several messages the same outcome in one command. Consecutive messages leave as one range (S27)."""
+        """Give several messages the same outcome in one command. Over AMQP, one frame settles consecutive deliveries
+        (S27).
+        """
         self.settle_runs(self.mark_runs([(outcome, inbounds)]))
 
     def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:

@@ -1,4 +1,6 @@
-"""What a child process made by ``fork`` needs: locks that work there, and calls at its beginning."""
+"""Makes locks that also work in a child process made by ``fork``, and calls functions at the beginning of such a
+process.
+"""
 
 from __future__ import annotations
 

@@ -33,8 +33,9 @@ _ROWS = 500
 """The number of keys that one statement writes or looks up."""
 _TRIM_EVERY = 1000
 _BUSY = 0.1
-"""The number of seconds for which one statement waits while another process locks the file. After that, the thread
-answers new questions before it tries the statement again."""
+"""The number of seconds for which one statement waits while another process locks the file. After that, the thread does
+the lookups that came meanwhile, before it tries the statement again.
+"""
 _RETRY = 0.2
 """Seconds until the next try after the file could not be written."""
 _PATIENCE = 5.0
@@ -263,9 +264,9 @@ class GuardFile:
 
     @staticmethod
     def _made(keys: Keys) -> Sequence[bytes]:
-        """Return the keys of one question. Return no keys if ``keys`` raises an error.
+        """Return the keys of one lookup. Return no keys if ``keys`` raises an error.
 
-        An error must not stop the thread here, because the other questions wait.
+        An error must not stop the thread here, because other lookups wait.
         """
         try:
             return keys()

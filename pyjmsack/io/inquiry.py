@@ -46,7 +46,9 @@ Opened = Callable[[tuple[str, int]], None]
 
 
 class History:
-    """The facts that the streams of one JMS connection know about its brokers, for all members of a failover URL."""
+    """The facts about brokers that all streams of one JMS connection share, also the streams to different members of a
+    failover URL.
+    """
 
     def __init__(self) -> None:
         self.answered = False

@@ -36,10 +36,10 @@ async def connect(
 ) -> tuple[asyncio.BaseTransport, P]:
     """Connect to one of the addresses. Return the transport and the protocol, as ``loop.create_connection`` does.
 
-    A loop of another library, such as uvloop, gets the addresses one after the other and makes the sockets itself. Such
-    a loop gets no connected socket, because uvloop 0.23 takes over a connected socket only after ``connection_made``.
-    If the protocol closed the connection before that, uvloop would close the file descriptor a second time later, when
-    the descriptor may belong to another connection.
+    A loop of another library, such as uvloop, gets the addresses one after the other and makes the sockets itself. This
+    function gives such a loop no connected socket, because uvloop 0.23 may close the file descriptor of such a socket
+    twice: uvloop takes the socket over only after ``connection_made``, and the protocol may have closed the connection
+    before. At the second close the descriptor may belong to another connection.
 
     Args:
         opened: called with the address when the socket is connected, or on other loops when it is about to be. The TLS

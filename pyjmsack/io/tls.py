@@ -88,8 +88,8 @@ def handshake_error(endpoint: Endpoint, error: ssl.SSLError) -> JMSSecurityExcep
 def refusal(error: Exception | None) -> JMSSecurityException | None:
     """Return the JMS exception for a client certificate that the broker refused after the handshake.
 
-    A broker can refuse so late only in TLS 1.3, because there the handshake of the client ends before the broker checks
-    the certificate. Returns ``None`` for other errors.
+    This happens only in TLS 1.3, in which the handshake of the client ends before the broker checks the certificate.
+    Returns ``None`` for other errors.
     """
     if not isinstance(error, ssl.SSLError) or "_ALERT_" not in (error.reason or ""):
         return None

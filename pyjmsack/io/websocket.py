@@ -103,7 +103,7 @@ class WebSocketEngine:
             happened.append(event)
             empty += not (isinstance(event, events.BytesMessage | events.TextMessage) and event.data)
             if empty > _MOST_EMPTY:
-                raise RemoteProtocolError(f"more than {_MOST_EMPTY:,} frames without data at once")
+                raise RemoteProtocolError(f"the broker sent more than {_MOST_EMPTY:,} frames without data at once")
         return happened
 
     def _check_head(self, data: bytes) -> None:

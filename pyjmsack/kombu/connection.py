@@ -261,8 +261,8 @@ class Connection:
         self.settle(delivery, "release")
 
     def came_before(self, message: Message) -> bool:
-        """Return whether a message was delivered before. This is so if the broker marked it as redelivered, or if this
-        connection requeued it.
+        """Return whether a message was delivered before: the broker marked it as redelivered, or this connection
+        requeued it.
         """
         return bool(message.redelivered) or hash(message.message_id) in self._requeued
 

@@ -155,7 +155,9 @@ def _payload(message: Message) -> dict[str, Any]:
 def _from_envelope(text: str) -> dict[str, Any]:
     payload = loads(text)
     if not isinstance(payload, dict) or not isinstance(payload.get("properties"), dict):
-        raise MessageFormatException(f"the property {MARK} says that the text is a message of kombu, but it is not")
+        raise MessageFormatException(
+            f"the property {MARK} marks a message of kombu, but the text is no JSON object with 'properties'"
+        )
     if not isinstance(payload["properties"].get("delivery_info"), dict):
         payload["properties"]["delivery_info"] = {}
     if not isinstance(payload.get("headers"), dict):

@@ -1,8 +1,8 @@
 """Translates names of kombu into names of JMS: queues, topics of exchanges, subscriptions.
 
 A name of kombu may contain characters that mean something to a broker or to pyjmsack, such as the wildcards of Artemis
-and Classic, ``::`` (queue of an address on Artemis) and ``?`` (options). Such a character is written as ``~`` and two
-hexadecimal digits, and so is ``~`` itself. So two names of kombu never become the same name of JMS.
+and Classic, ``::`` (queue of an address on Artemis) and ``?`` (options). This module writes such a character, and the
+character ``~`` itself, as ``~`` and two hexadecimal digits. So two names of kombu never become the same name of JMS.
 """
 
 from __future__ import annotations

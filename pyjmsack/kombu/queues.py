@@ -54,8 +54,9 @@ class _Declared:
     subscriptions: dict[Name, MessageConsumer] = field(default_factory=dict)
     """The open consumers for the bindings, if the queue is temporary."""
     copies: Copies | None = None
-    """The object that recognises the copies of a message that several bindings cover. ``None`` means that no message
-    needed it yet."""
+    """The object that recognises the copies of a message that several bindings cover. ``None`` until the first message
+    needs the object.
+    """
 
 
 class Queues:
@@ -75,8 +76,8 @@ class Queues:
 
     @property
     def routes_locally(self) -> bool:
-        """Whether the sender of a message to an exchange has to send the message to each durable queue itself. This is
-        so if the broker cannot keep the messages of an exchange for durable queues.
+        """Whether the sender of a message to an exchange has to send the message to each durable queue itself. The
+        sender has to do this if the broker cannot keep the messages of an exchange for durable queues.
         """
         return not self._shares and not self._is_classic
 
@@ -277,7 +278,7 @@ class Queues:
         """Return how many messages wait in a queue, counted up to :data:`COUNTED`.
 
         Messages in the subscription of a binding count only if the subscription belongs to this connection, because no
-        connection can look into the subscription of another one.
+        connection can look into the subscription of another connection.
 
         Raises:
             UnsupportedFeatureException: this broker has no browser over this protocol.

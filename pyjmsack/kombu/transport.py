@@ -76,7 +76,8 @@ class Transport(base.Transport):
             connection.forget()
 
     def verify_connection(self, connection: Connection) -> bool:
-        """Return whether a connection can be used, or must first raise its error in :meth:`drain_events`.
+        """Return True if a connection can be used. Also return True for a lost connection until :meth:`drain_events`
+        has raised its error.
 
         Args:
             connection: the connection that :meth:`establish_connection` returned.

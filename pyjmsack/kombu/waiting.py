@@ -177,7 +177,7 @@ class _Gate:
         return bool(self._opened.wait(timeout))
 
     def close(self) -> None:
-        """Free the watcher, by which the flag wakes the greenlet."""
+        """Free the watcher, which is the object of gevent that wakes the greenlet when the flag is set."""
         self._watcher.stop()
         self._watcher.close()
 

@@ -47,8 +47,8 @@ class Window:
     def has_room(self, asker: Asker) -> bool:
         """Return whether a source may ask the broker for one more message.
 
-        A source that has asked for nothing yet may ask, even if the questions of other sources are still open. Without
-        this rule a queue with messages could wait for ever for an empty queue, which does not answer.
+        A source that has asked for nothing yet may ask, even if other sources have asked and got no message yet.
+        Without this rule an empty queue, which sends no message, could keep a queue with messages waiting for ever.
         """
         if self.limit == 0:
             return self.arrived - self.taken < BUFFER

@@ -72,7 +72,7 @@ class Ledger:
     def _fail(self, error: OSError) -> None:
         if not self._broken:
             self._broken = True
-            log.error("the ledger of this connection ends here, it cannot be written: %s", error)
+            log.error("the ledger of this connection ends here, because it cannot be written: %s", error)
         for table in self._tables.values():
             table.stop()
 
@@ -153,7 +153,11 @@ class _Table:
             try:
                 thread.start()
             except RuntimeError as error:  # the system refuses new threads
-                log.warning("ledger part %s stays raw: %s", self._path, error)
+                log.warning(
+                    "ledger part %s stays a raw part, because it could not be turned into Parquet: %s",
+                    self._path,
+                    error,
+                )
             else:
                 self._sealing = [*filter(threading.Thread.is_alive, self._sealing), thread]
 
@@ -194,6 +198,6 @@ def seal(raw: Path, name: str) -> None:
         unfinished.replace(finished)
         raw.unlink()
     except (OSError, ArrowException) as error:
-        log.warning("ledger part %s stays raw: %s", raw, error)
+        log.warning("ledger part %s stays a raw part, because it could not be turned into Parquet: %s", raw, error)
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)

@@ -41,7 +41,9 @@ def verbs_of(broker: str) -> Artemis:
 
 @contextmanager
 def understood() -> Iterator[None]:
-    """Raise a ``JMSException`` if the code in this context finds that an answer has an unexpected form."""
+    """Return a context manager for code that reads an answer. An error in this code means that the answer has an
+    unexpected form, and becomes a ``JMSException``.
+    """
     try:
         yield
     except JMSException:

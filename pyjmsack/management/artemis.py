@@ -220,7 +220,7 @@ def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
         rows += answer["data"]
         if len(answer["data"]) < _PAGE:
             return rows
-    raise JMSException(f"{operation}: the broker has more than {_MAX_ROWS:,} rows, the limit of this list")
+    raise JMSException(f"{operation}: the broker has more than {_MAX_ROWS:,} rows; pyjmsack reads no more")
 
 
 def _asked_again(request: Request) -> Steps[Any]:

@@ -74,7 +74,7 @@ class Classic:
             UnsupportedFeatureException: always.
         """
         yield from self.queue(name)
-        raise UnsupportedFeatureException("this broker's management tells no age of messages; browse the queue")
+        raise UnsupportedFeatureException("ActiveMQ Classic does not tell the age of messages; browse the queue")
 
     def consumers(self, queue: str | None) -> Steps[list[ConsumerStatus]]:
         """Ask for the consumers of one queue, or of all queues."""
@@ -96,7 +96,9 @@ class Classic:
         """
         status = yield from self.queue(queue)
         if selector is not None:
-            raise UnsupportedFeatureException("this broker's management cannot count by a selector; browse the queue")
+            raise UnsupportedFeatureException(
+                "ActiveMQ Classic cannot count the messages that fit a selector; browse the queue"
+            )
         return status.messages
 
     def purge(self, queue: str, selector: str | None) -> Steps[int]:

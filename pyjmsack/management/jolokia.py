@@ -38,7 +38,7 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
     """Follows no redirection, because otherwise the login would be sent to the new address too."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        """Return ``None``, by which the redirection becomes an error."""
+        """Return ``None``, so that the redirection counts as an error."""
 
 
 class _Until(io.RawIOBase):
@@ -200,7 +200,7 @@ class Jolokia:
                 f"Jolokia at {self.url} refuses this login (HTTP {code}): the user needs a role that the console lets"
                 " in, admin by default, and the URL carries name and password as in http://NAME:PASSWORD@HOST:8161/..."
             )
-        return JMSException(f"{self.url} answered HTTP {code}: is it the URL of Jolokia, such as .../api/jolokia?")
+        return JMSException(f"{self.url} answered HTTP {code}; expected the URL of Jolokia, such as .../api/jolokia")
 
 
 def _split(url: str) -> SplitResult:

@@ -32,7 +32,9 @@ class Message(Headers, TypedProperties):
     """The value of the annotation ``x-opt-jms-msg-type`` (S165): 0 for a message without a body of its own, 1 for an
     object, 2 for a map, 3 for bytes, 4 for a stream, 5 for a text."""
     _body_is: ClassVar[str] = "what the sender chose, or nothing; read `body`"
-    """The kind of the body and the attribute that gives it, for the error of a name that this class does not have."""
+    """The words of an error about an attribute that this class does not have: the kind of the body, and the attribute
+    to read instead.
+    """
 
     @property
     def body(self) -> Any:

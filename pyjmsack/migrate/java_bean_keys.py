@@ -148,7 +148,9 @@ CODE: Final[Mapping[str, Mapping[str, Said]]] = {
         "beanClassLoader": (Verdict.IGNORED, "", "Python has no Java classes"),
     },
 }
-"""The verdict for each setter whose value is code or does not matter, by the kind of the bean."""
+"""For each kind of bean, the verdict for each setter whose value needs no translation, because the value is code or has
+no effect.
+"""
 
 ANSWER: Final[Said] = (
     _HAND,

@@ -28,7 +28,7 @@ _ZEROS: Final = {
 }
 """The annotation and the default of a field that cannot be null."""
 _MOST: Final = 500
-"""The largest number of classes of a source, and of fields of a class."""
+"""The largest number of classes that are read from one source, and of fields that are read from one class."""
 _MAY_MISS: Final = {"Nullable", "JsonInclude"}
 _CHECKS: Final = {
     "NotNull", "NotBlank", "NotEmpty", "Null", "Size", "Min", "Max", "DecimalMin", "DecimalMax", "Positive",

@@ -198,7 +198,9 @@ def returned(tokens: Tokens, opening: int) -> range:
 
 
 def _header(tokens: Tokens, inside: range, kind: str, parameter: str, known: Known) -> tuple[str, str]:
-    """Return the annotation of a parameter for a header, and the step that is left to the user, or an empty text."""
+    """Return two texts for a parameter that gets a header: its annotation, and the step that is left to the user. The
+    second text is empty if no step is left.
+    """
     name, given, optional = parameter, range(0), False
     if inside and tokens.all[inside.start].text != parameter:
         for part in split(tokens, inside):

@@ -379,8 +379,8 @@ def _say_no_template(findings: Findings) -> None:
 def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str]:
     """Return the sources that are read for constants and classes: some of ``others``, then all of ``codes``.
 
-    A source of ``others`` is read if it declares a constant, a record or an enumeration. A source is also read if
-    another source that is read names its class, which has the name of the file.
+    A source of ``others`` is read in two cases: it declares a constant, a record or an enumeration; or its class is
+    named in a source that is read. The class of a source has the name of the file.
     """
     chosen = {file: text for file, text in others.items() if _DECLARES.search(text)}
     by_name = {PurePath(file).stem: file for file in others if file not in chosen}

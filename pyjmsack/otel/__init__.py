@@ -15,7 +15,7 @@ object, the core compares one attribute with ``None`` for each call. No function
 - The span ``receive`` links to the context in which the message was made. The span ``process`` is a child of this
   context. So one trace shows the way from the producer to the listener, and to the messages that the listener sends.
 - A span that is not sampled is not made, if the SDK's own samplers are in use (``sampling.py``). The message and the
-  listener get its ids all the same.
+  listener still get the ids of the span.
 - The texts that a producer wrote are limited before they are parsed (``limits.py``).
 - Code of the user (samplers, processors, exporters, hooks) runs on the thread or task of the caller, or on a thread
   that calls listeners, before a message is acknowledged. An error of this code is logged (``core/tracing.py``).

@@ -1,12 +1,12 @@
 """Decides which spans are not sampled, without a call of the SDK, if the SDK's own samplers are in use.
 
-A span of the SDK that is not sampled costs about as much as a pipelined send: the sampler is asked, and several objects
-are made, which nobody reads. The samplers of the SDK look at nothing but the trace id and the parent. So this module
-knows their decision beforehand. A span that is not sampled is not made. This module makes only the ids of such a span,
-because the message carries them on.
+A span of the SDK that is not sampled costs about as much as a send that does not wait for its answer: the sampler is
+asked, and several objects are made, which nobody reads. The samplers of the SDK look at nothing but the trace id and
+the parent. So this module knows their decision beforehand. A span that is not sampled is not made. This module makes
+only the ids of the span, because the message carries these ids to the receiver.
 
-This module must never decide otherwise than the SDK. So it is used only if all of these conditions hold, and the SDK
-decides about each span if one does not:
+The decisions of this module and of the SDK must always be the same. So this module decides only if all of these
+conditions hold. Otherwise the SDK decides about each span:
 
 - The tracer is the SDK's ``Tracer``, and its sampler is one of the SDK's. A subclass does not count, because a subclass
   may decide by the name or the attributes of a span. (The subclass ``ParentBasedTraceIdRatio`` of the SDK counts.)
@@ -52,11 +52,14 @@ _PARTS: Final = (
     "_remote_parent_not_sampled",
     "_remote_parent_sampled",
 )
-"""The names of the samplers of a ``ParentBased``, in the order of the bounds. They are not public. If an
-SDK has others, the SDK decides about each span."""
+"""The private attributes of a ``ParentBased`` that hold its samplers, in the order of the bounds. If an SDK does not
+have these attributes, the SDK decides about each span.
+"""
 Bounds = tuple[int, ...]
-"""For each kind of parent a bound: a span is sampled if the low bits of its trace id are less than the bound. The kinds
-are: no parent; then a local parent that is not sampled, and one that is; then a remote parent of both kinds."""
+"""One bound for each kind of parent. A span is sampled if the low bits of its trace id are less than the bound. The
+order of the kinds is: no parent; local parent, not sampled; local parent, sampled; remote parent, not sampled; remote
+parent, sampled.
+"""
 
 
 class Sampling:
@@ -83,8 +86,8 @@ class Sampling:
             parent: the parent, which is valid. ``None`` for a span without a parent.
 
         Returns:
-            The trace id, if the span is not sampled. The negative trace id, if the span has no parent and is sampled.
-            0 if the SDK shall decide.
+            The trace id if the span is not sampled. The trace id with a minus sign if the span has no parent and is
+            sampled. 0 if the SDK has to decide.
         """
         tracer = self._tracer
         if tracer.sampler is not self._sampler or not self._enabled():
@@ -106,7 +109,7 @@ class Sampling:
         return flags, ids.generate_span_id()
 
     def span(self, trace_id: int, parent: SpanContext | None) -> NonRecordingSpan:
-        """Return the span that is not sampled."""
+        """Return a span with this trace id. The span is not sampled and records nothing."""
         flags, span_id = self.ids(parent)
         state = None if parent is None else parent.trace_state
         return NonRecordingSpan(
@@ -138,7 +141,9 @@ class _Given(IdGenerator):
 
 
 def known_sampling(tracer: Any) -> Sampling | None:
-    """Return the decisions of a tracer. Return ``None`` if the SDK has to decide about each span of it."""
+    """Return an object that decides as the sampler of this tracer does. Return ``None`` if the SDK has to decide about
+    each span of this tracer.
+    """
     if type(tracer) is not Tracer or not _counts_nothing(tracer):
         return None
     bounds = _bounds(tracer.sampler)

@@ -192,7 +192,7 @@ class OpenTelemetryTracing:
         attributes are made only if the span is sampled.
 
         Args:
-            place: the attributes of all such spans.
+            place: the attributes that all spans of this operation on this destination share.
             kind: the kind of the span.
             message: the message of the operation, if there is only one.
             more: further attributes.
@@ -215,7 +215,9 @@ class OpenTelemetryTracing:
         return tracer.start_span(place.name, parent, kind, attributes, links, since)
 
     def choose(self, parent: SpanContext | None) -> int:
-        """Decide about a span before it is made. The result is that of ``Sampling.choose``."""
+        """Decide about a span before it is made. Return the result of ``Sampling.choose``, or 0 if the SDK has to
+        decide.
+        """
         return 0 if self.sampling is None else self.sampling.choose(parent)
 
     def extract(self, message: Message) -> Context:
@@ -234,7 +236,8 @@ class OpenTelemetryTracing:
         """Start the span of a send. The message carries the context of this span, unless the application set a context
         of its own.
 
-        A received message has the context of its earlier send. This method replaces that context by the new one.
+        A received message has the context of its earlier send. This method replaces the earlier context by the context
+        of the new span.
         """
         own: dict[str, Any] = message._properties or {}
         properties = {**own}
@@ -285,7 +288,9 @@ class OpenTelemetryTracing:
     def operation(
         self, name: str, destination: Destination | None, message: Message | None, more: Attributes, *inbounds: Inbound
     ) -> _Operation | None:
-        """Start an operation that settles messages. Return ``None`` if nobody would see it."""
+        """Start an operation that settles messages. Return ``None`` if the span is not sampled and nobody collects
+        metrics.
+        """
         choice = self.choose(parent_of(None))
         if choice > 0 and self.instruments is None:
             return None
@@ -435,8 +440,9 @@ class _Processing(_Operation):
 
 
 def sampling_of(tracer: Tracer) -> Sampling | None:
-    """Return the decisions of a tracer. Return ``None`` if there is no SDK, or another one than that of
-    OpenTelemetry, or if it has to decide about each span."""
+    """Return an object that decides as the sampler of this tracer does. Return ``None`` if the tracer does not belong
+    to the SDK of OpenTelemetry, or if the SDK has to decide about each span.
+    """
     if type(tracer).__module__ != "opentelemetry.sdk.trace":
         return None
     from pyjmsack.otel.sampling import known_sampling  # late: this package does not need the SDK
@@ -445,8 +451,9 @@ def sampling_of(tracer: Tracer) -> Sampling | None:
 
 
 def parent_of(context: Context | None) -> SpanContext | None:
-    """Return the context of the span that is current in a context. ``None`` stands for the current context, and as a
-    result for no valid span."""
+    """Return the span context of the current span of ``context``. A ``context`` of ``None`` means the current context.
+    Return ``None`` if there is no valid span.
+    """
     if context is None:
         context = contexts.get_current()
     if not context:

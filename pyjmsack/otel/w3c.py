@@ -1,8 +1,9 @@
 """Reads and writes the W3C trace context in less time than the propagators of OpenTelemetry.
 
-The propagators need a span, also where none is made, and copies of the context. If the standard propagators are in
-use, their text is known: one ``traceparent`` with two ids. This module writes and reads exactly what they would. Each
-baggage is left to them, and so is a received context that has more than a ``traceparent``, or one of another form.
+The propagators work with span objects and copy the context, which takes time. The standard propagators write one
+``traceparent`` with two ids. This module writes and reads exactly the same texts, without a span object. The
+propagators themselves still write and read baggage. They also read a received context that has more than a
+``traceparent``, or a ``traceparent`` of another form.
 """
 
 from __future__ import annotations
@@ -61,13 +62,13 @@ class TraceContext:
         Args:
             properties: the properties.
             context: the current context.
-            parent: the context of the span that is current in it. ``None`` if there is none.
+            parent: the span context of the current span. ``None`` if there is no current span.
         """
         if self._baggage is not None and len(context) > (0 if parent is None else 1):  # there is more than the span
             self._baggage.inject(properties, context, _SETTER)
 
     def read(self, properties: Mapping[str, Any]) -> SpanContext | None:
-        """Return the context that a producer wrote. Return ``None`` if the propagators must read it."""
+        """Return the context that a producer wrote. Return ``None`` if the propagators have to read the context."""
         if "tracestate" in properties or (self._baggage is not None and "baggage" in properties):
             return None
         value = properties.get("traceparent")
@@ -81,8 +82,9 @@ class TraceContext:
 
 
 def standard(propagator: TextMapPropagator) -> TraceContext | None:
-    """Return what reads and writes the context as this propagator would. Return ``None`` if only the propagator itself
-    can: it is another one than the standard propagators, or a subclass of them."""
+    """Return an object that reads and writes the same texts as this propagator. Return ``None`` if the propagator is
+    not one of the standard propagators. A subclass of a standard propagator does not count as standard.
+    """
     parts: Any = getattr(propagator, "_propagators", ()) if type(propagator) is CompositePropagator else (propagator,)
     kinds = [type(part) for part in parts]
     if kinds == [TraceContextTextMapPropagator]:

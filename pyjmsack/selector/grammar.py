@@ -235,9 +235,9 @@ _PARSER: Final = Lark(GRAMMAR, parser="lalr", lexer="basic", transformer=_Types(
 def _with_plain_minus(text: str) -> str:
     """Return the text with ``_MINUS`` in place of each ``-`` after the last line end.
 
-    A comment begins with ``--`` and ends at a line end. So no comment can begin after the last line end, and there
-    ``--`` means two signs. Without this replacement, the lexer would look for the end of a comment at each ``--``, up
-    to the end of the text. For 64,000 signs this took a minute.
+    A comment begins with ``--`` and ends at a line end. So no comment can begin after the last line end. In this part
+    of the text ``--`` means two signs. Without this replacement, the lexer would look for the end of a comment at each
+    ``--``, up to the end of the text. For 64,000 signs this took a minute.
     """
     end = max(text.rfind("\n"), text.rfind("\r")) + 1
     text = text.replace(_MINUS, _NO_SIGN)

@@ -9,7 +9,6 @@ arrives again is recognised by its identity, and dropped.
 from __future__ import annotations
 
 import gc
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,13 +19,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pyjmsack import AckMode, JMSException, Message, Queue, Session, UnsupportedFeatureException
+from pyjmsack.loggers import get_logger
 from pyjmsack.spark.columns import arrow_schema, to_batch
 from pyjmsack.spark.options import OptionError, Options
 from pyjmsack.spark.spool import Span, Spool
 
 __all__ = ["Place", "Received", "count_waiting", "identities", "is_waiting", "pull", "read_pull", "receive"]
 
-log = logging.getLogger("pyjmsack.spark")
+log = get_logger("pyjmsack.spark")
 
 
 class Place(NamedTuple):
@@ -44,7 +44,7 @@ class Received(NamedTuple):
     messages: list[Message]
     times: list[datetime]
     short: bool
-    """Whether the queue was empty before the pull had the most messages that the pull may take."""
+    """Whether the queue was empty before the pull had as many messages as it may take."""
 
 
 def read_pull(options: Options, place: Place) -> Iterator[pa.RecordBatch]:
@@ -213,7 +213,9 @@ def count_waiting(options: Options) -> int:
     with options.connect() as connection, connection.create_session() as session:
         if "browser" not in connection.capabilities:
             note = connection.capabilities.support("browser").note
-            raise UnsupportedFeatureException(f"trigger(availableNow=True) counts the queue by a browser: {note}")
+            raise UnsupportedFeatureException(
+                f"trigger(availableNow=True) needs a browser to count the messages: {note}"
+            )
         connection.start()
         with session.create_browser(Queue(str(options.queue)), options.selector) as browser:
             return sum(1 for _ in browser)

@@ -149,7 +149,7 @@ class Spool:
             identities: the identity of each row's message, by which a redelivery is recognised. The identity is null
                 for a message without an id.
             taken: how many messages were received, including those that were dropped as redelivered.
-            short: whether the queue was empty before the pull had the most messages that the pull may take.
+            short: whether the queue was empty before the pull had as many messages as it may take.
             end: whether this partition has no further pulls. Only a read in the mode ``drain`` has an end.
 
         Returns:
@@ -200,9 +200,7 @@ class Spool:
         return int(_notes(self.file(pull, part))[_TAKEN])
 
     def was_short(self, pull: int, part: int) -> bool:
-        """Return whether the queue was empty before this partition of the pull had the most messages that it may
-        take.
-        """
+        """Return whether the queue was empty before this partition of the pull had as many messages as it may take."""
         return _notes(self.file(pull, part))[_SHORT] == b"1"
 
     def is_end(self, pull: int, part: int) -> bool:

@@ -4,7 +4,6 @@ its rows.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -28,13 +27,14 @@ from pyjmsack import (
     Session,
     UnsupportedFeatureException,
 )
+from pyjmsack.loggers import get_logger
 from pyjmsack.spark.bodies import message_of
 from pyjmsack.spark.columns import DUPLICATE_ID, GROUP, PORTABLE, SPARK_SCHEMA, destination_of, property_value
 from pyjmsack.spark.options import OptionError, Options
 
 __all__ = ["JmsStreamWriter", "JmsWriter"]
 
-log = logging.getLogger("pyjmsack.spark")
+log = get_logger("pyjmsack.spark")
 
 SENT = {
     "body": ("binary", "string"),

@@ -36,7 +36,7 @@ class ProviderListener(Protocol):
         ...
 
     def on_leaving(self, done: Completion[None]) -> None:
-        """Handle that the provider is about to leave a broker that still works, for another one.
+        """Prepare for the move to another broker, because the provider is about to leave a broker that still works.
 
         The acknowledgements that wait are given to the provider, because the broker would deliver their messages again
         (S43). Then ``done`` succeeds.
@@ -46,8 +46,8 @@ class ProviderListener(Protocol):
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         """Handle the loss of the connection before the provider connects again.
 
-        The messages that came over this connection, whose number is ``generation``, and over older connections belong
-        to the broker again. An acknowledgement of such a message has no effect (S95, S101).
+        ``generation`` is the number of the lost connection. The broker has taken back the messages that came over this
+        connection or an older one, so an acknowledgement of one of these messages has no effect (S95, S101).
         """
         ...
 
@@ -57,11 +57,13 @@ class ProviderListener(Protocol):
         ...
 
     def on_temporary_renamed(self, temporary_id: int, name: str) -> None:
-        """Handle that a temporary destination has a new name, because the new broker created it again (S133)."""
+        """Use the new name of a temporary destination. The new broker created the destination again and chose the name
+        (S133).
+        """
         ...
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:
-        """Handle that the broker closed a session or producer, but not the connection (S109).
+        """Handle the close of a session or producer by the broker. The connection stays open (S109).
 
         Called before the pending work of the session or producer fails. For a consumer, ``detached`` of its sink is
         called instead.

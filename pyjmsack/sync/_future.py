@@ -27,9 +27,9 @@ class SendFuture(Future[None]):
     """The future of one send. The future is done when the broker has answered. The future cannot be cancelled, because
     its message is on its way already.
 
-    A lock of the module decides which comes first: a waiter makes the condition (``threading.Condition``), or the state
-    changes. If the waiter is first, the state changes under the condition. If the state changes first, the waiter finds
-    the new state.
+    A waiter makes a ``threading.Condition``, and the loop changes the state. Both happen under one lock of this module.
+    If the condition is made first, the loop changes the state and wakes the waiter under the condition. If the state
+    changes first, the waiter finds the new state and does not wait.
     """
 
     _state = PENDING

@@ -182,8 +182,9 @@ class SyncRuntime:
         return True
 
     def disown(self) -> None:
-        """Let each later command get an error, because this process is a child made by ``fork``. A command of the
-        parent may have been about to wake the loop, which does not run here."""
+        """Let each later command get an error, because this process is a child made by ``fork``. The loop does not run
+        in the child, so commands that the parent had queued do not run either.
+        """
         self._woken = self._gathering = False
 
     def _refuse(self) -> None:
@@ -218,7 +219,7 @@ class SyncRuntime:
         # not checked after a close, because the system may give the number of the ended loop thread to this thread
         if not self._closed and threading.get_ident() == self._thread.ident:
             steps.close()
-            raise IllegalStateException("a blocking call is not allowed on the I/O thread; it would wait for itself")
+            raise IllegalStateException("a blocking call is not allowed on the I/O thread, which would wait for itself")
         try:
             completion, timeout = next(steps)
             while True:

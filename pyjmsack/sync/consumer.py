@@ -47,8 +47,8 @@ class MessageConsumer(ConsumerFacade):
             IllegalStateException: the consumer is closed, a consumer of this session has a listener (S8), or another
                 thread is using the session (S15).
             ConnectionLostException: the connection failed (S128).
-            RequestTimedOutException: the broker did not answer within ``amqp.drainTimeout`` whether it has more
-                messages; or the timeout is 0, and all messages that came were refused, for 60 s.
+            RequestTimedOutException: the broker did not say within ``amqp.drainTimeout`` whether it has more messages;
+                or the timeout is 0, and for 60 s the client refused all messages that came.
         """
         limit = None if timeout is None else seconds(timeout)
         guard = self._guard

@@ -100,8 +100,8 @@ class Wire:
         self._apply(self._cut)
 
     def cut_after(self, count: int, *, replies: bool = False) -> None:
-        """Cut the wire when ``count`` more bytes have passed in one direction. A wire that was cut before works again
-        until then.
+        """Cut the wire when ``count`` more bytes have passed in one direction. If the wire is cut now, it works again
+        until these bytes have passed.
 
         ``cut_after(0, replies=True)`` cuts the wire when the broker answers, so that the broker has done its work and
         the client does not get the answer.
@@ -125,7 +125,7 @@ class Wire:
 
     def swallow_replies(self) -> None:
         """From now on keep all bytes that the broker sends. :meth:`heal` sends these bytes on. If the wire is cut
-        before, the bytes are lost.
+        before :meth:`heal` is called, the bytes are lost.
 
         Raises:
             RuntimeError: the wire is closed.

@@ -147,7 +147,9 @@ _MISTAKEN: Final = dict.fromkeys(
     ("backOffMultiplier", "failover.backOffMultiplier"),
     "failover.reconnectBackOffMultiplier, or reconnectDelayExponent as in ActiveMQ",
 )
-"""Names that look like options, but that no Java client knows. Each name has the right names."""
+"""Names that look like options, but that no Java client knows. The value of each name lists the options that the user
+probably meant.
+"""
 _PROTOCOLS: Final = tuple({f"{scheme.protocol}." for scheme in SCHEMES.values()})
 _MEMBER_PREFIXES: Final = (*_PROTOCOLS, "transport.", "wireFormat.")
 _OF_ANY: Final = ("broker", "broker.scheduler")

@@ -153,7 +153,7 @@ def test_a_typing_error_moves_nothing_and_names_the_queue_that_was_meant(
     result = cli.run("move", queue_name, f"{queue_name}.tarqet", *options)
     assert result.exit_code == 1
     assert f"{queue_name}.target" in result.stderr
-    assert "--create creates it" in result.stderr
+    assert "give --create to create the queue" in result.stderr
     assert cli.run("move", f"{queue_name}x", f"{queue_name}.target", *options).exit_code == 1
     assert depth(cli.url, queue_name) == 1
 
@@ -167,7 +167,7 @@ def test_a_misspelt_target_gets_no_messages(cli: Cli, queue_name: str, command: 
     result = cli.run(*command.format(queue_name, f"{target}s").split())
     assert (result.exit_code, result.stdout) == (1, "")
     assert f"'{target}'" in result.stderr
-    assert "--create creates it" in result.stderr
+    assert "give --create to create the queue" in result.stderr
     assert depth(cli.url, queue_name) == 1
     assert json.loads(cli.ok("stat", f"{target}*", "--json"))["queues"][0]["messages"] == 1
     cli.ok(*command.format(queue_name, f"{target}s").split(), "--create")

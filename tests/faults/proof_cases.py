@@ -17,7 +17,7 @@ __all__ = ["CASES", "Case"]
 AUTO, TRANSACTED = AckMode.AUTO_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED
 
 ONCE, TWICE, COMMITTED = "once", "at most twice", "committed"
-ROLLED_BACK, IN_DOUBT, ACKS_UNDONE = "rolled back", "in doubt", "in doubt, receipts undone"
+ROLLED_BACK, IN_DOUBT, ACKS_UNDONE = "rolled back", "in doubt", "in doubt, receives undone"
 """What a cell may promise; docs/generate_proof.py says what each means."""
 
 
@@ -129,7 +129,7 @@ async def a_receipt_of_a_transaction(proof: Proof, promise: str) -> None:
 
 
 async def a_commit_of_receipts(proof: Proof, promise: str) -> None:
-    """S88, S90, S98: what is received and sent on is not torn; where receipts are not part of it they are undone."""
+    """S88, S90, S98: a transaction that receives and sends is not torn; separate receives are undone."""
     session = await proof.session(TRANSACTED)
     consumer = await proof.consumer(session, "a", "b")
     producer = await session.create_producer(proof.onwards)
@@ -190,6 +190,6 @@ CASES = {
     "ack-individual": Case(
         "4c", "an acknowledgement in INDIVIDUAL mode", an_acknowledgement(AckMode.INDIVIDUAL_ACKNOWLEDGE), _always(ONCE)
     ),
-    "receipt": Case("5", "a receipt of a transaction", a_receipt_of_a_transaction, _always(ROLLED_BACK)),
-    "commit-receipts": Case("6", "a commit of receipts and sends", a_commit_of_receipts, _of_receipts),
+    "receipt": Case("5", "a receive in a transaction", a_receipt_of_a_transaction, _always(ROLLED_BACK)),
+    "commit-receipts": Case("6", "a commit of receives and sends", a_commit_of_receipts, _of_receipts),
 }

@@ -1,5 +1,5 @@
-"""Counts durations in buckets, each of which ends 2 % above its start. So any number of durations needs little memory:
-that of some hundred numbers.
+"""Counts durations in buckets, each of which ends 2 % above its start. So a histogram of any number of durations needs
+only the memory of some hundred numbers.
 """
 
 from __future__ import annotations

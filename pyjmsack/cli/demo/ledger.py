@@ -23,10 +23,11 @@ class Ledger:
     """The record of the lines that arrived. One thread calls :meth:`deliver`; other threads may read the counts.
 
     Args:
-        fails_after: whether a line that fails on purpose is stored before it fails. This is for the modes in which the
-            broker forgets a message when it sends the message, so that the failed line does not arrive again.
-        broker_dies: whether the broker is killed during the row. If it is, a line that arrives again need not be marked
-            as redelivered, and a line that was stored must not arrive again (S105).
+        fails_after: whether a line that fails on purpose is stored before it fails. True for the modes in which the
+            broker forgets a message as soon as it has sent the message. In these modes a failed line does not arrive
+            again.
+        broker_dies: whether the broker is killed during the row. If the broker is killed, a line that arrives again
+            need not be marked as redelivered, and a line that was stored must not arrive again (S105).
     """
 
     def __init__(self, source: Source, *, fails_after: bool = False, broker_dies: bool = False) -> None:

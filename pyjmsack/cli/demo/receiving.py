@@ -70,8 +70,8 @@ def _listen(job: Job, make_listener: Callable[[Session], Listener]) -> None:
 def listen_and_return(job: Job) -> None:
     """Receive with a listener that only returns or raises.
 
-    In AUTO and DUPS_OK mode a return acknowledges the message and an error does not (S17, S18). In no-ack mode neither
-    of them matters to the broker (S36).
+    In AUTO and DUPS_OK mode a return acknowledges the message and an error does not (S17, S18). In no-ack mode the
+    broker learns of neither a return nor an error (S36).
     """
 
     def listener(message: Message) -> None:

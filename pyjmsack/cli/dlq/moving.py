@@ -43,7 +43,7 @@ def rounds_of(letters: Letters, *parts: str) -> list[Round]:
 
     A copy that this process sends may become a dead letter again. The first round does not take such a copy, because
     its time stamp is later than now. But if the clock of a sender is ahead, its letters have a later time stamp too. A
-    second round takes these letters, and no more of them than the queue has now.
+    second round takes these letters, but at most as many as the queue has now.
 
     Args:
         letters: the chosen dead letters.

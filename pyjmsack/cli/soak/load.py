@@ -32,8 +32,9 @@ GIVEN_BACK = 10
 """If the mode is individual, one message out of this number is given back to the queue at its first delivery."""
 LOOK_SECONDS = 0.005
 STANDSTILL = 0.5
-"""A limit in seconds. If more time passed between two looks, only this time counts as waiting, because the machine may
-have slept."""
+"""Seconds between two looks that count as waiting. If more time passed, the machine may have slept, so the rest of the
+time does not count.
+"""
 
 
 class StuckError(Exception):

@@ -55,9 +55,10 @@ _REMEMBERED = 60.0
 Artemis, the time after which the broker notices a loss at the latest."""
 
 _MOST_ADDRESSES = 10_000
-"""The number of addresses for which this module remembers how many messages have to be delivered again. An older
-address is forgotten. A link for a forgotten address takes one message at a time for the shortest time (``_SECONDS``),
-and until a message comes that was never delivered before."""
+"""The number of addresses for which this module remembers how many messages have to be delivered again. If there are
+more addresses, the oldest one is forgotten. A link for a forgotten address takes one message at a time for the shortest
+time (``_SECONDS``), and until a message comes that was never delivered before.
+"""
 
 _RECENTLY = 1.0
 """If the last message of a lost link came within this number of seconds before the loss, the broker probably had more

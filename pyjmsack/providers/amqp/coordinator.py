@@ -116,7 +116,7 @@ class AmqpCoordinator(AmqpLink):
             if fail:
                 done.succeed()
             else:
-                lost = TransactionRolledBackException(f"the transaction was lost: {error or 'it was never begun'}")
+                lost = TransactionRolledBackException(f"the transaction was lost: {error or 'no transaction was open'}")
                 lost.__cause__ = error
                 done.fail(lost)
             return

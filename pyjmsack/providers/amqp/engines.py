@@ -324,8 +324,9 @@ class AmqpEngine(ABC):
 
     @abstractmethod
     def tick(self, now: float) -> float | None:
-        """Check whether one of the two sides was silent for too long (AMQP 1.0 2.4.5). Send a frame if this side was,
-        and end the connection if the peer was. Return the time of the next check."""
+        """Check whether one of the two sides was silent for too long (AMQP 1.0 2.4.5). If this side was silent, send a
+        frame. If the peer was silent, end the connection. Return the time of the next check.
+        """
 
     @abstractmethod
     def _bind(self) -> None:

@@ -34,8 +34,9 @@ _BY_CONDITION: dict[str, type[JMSException]] = {
 
 
 _DENIED = ("AMQ229032", "AMQ229213")
-"""The codes with which Artemis says that the user lacks a permission. If it has to create a queue for a link, and
-the user may not do that, the condition is ``amqp:internal-error``."""
+"""The codes with which Artemis says that the user lacks a permission. If Artemis has to create a queue for a link, and
+the user may not create queues, the condition of the error is ``amqp:internal-error``, which does not say this.
+"""
 
 
 def _exception(error: Error | None, what: str, default: type[JMSException]) -> JMSException:

@@ -86,8 +86,9 @@ def _body(payload: bytes, section: sections.Span) -> bytes:
 
 
 def _values(payload: bytes, section: sections.Span) -> bytes:
-    """Return the decoded values of a section, so that the way of their encoding does not count. If the values cannot be
-    decoded, return the bytes of the section."""
+    """Return the decoded values of a section, because two encodings of the same value must give the same identity. If
+    the values cannot be decoded, return the bytes of the section.
+    """
     start, end = section
     try:
         value, _ = decode_value(payload, start, end)

@@ -141,7 +141,7 @@ class AmqpInbound(sections.Sections):
         """Return True if the message has expired (S156). Return False if the message cannot be decoded.
 
         A message that the broker moved to another queue, such as a dead letter, does not expire. ActiveMQ Classic
-        leaves the time to live in such a message, and would discard the message if it were refused there.
+        leaves the time to live in such a message, and would discard the message if this client refused it as expired.
         """
         try:
             return 0 < self.expiration_ms <= now_ms and not self._was_moved()

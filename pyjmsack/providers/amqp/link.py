@@ -186,5 +186,4 @@ class AmqpLink:
         """Handle the end of a link that was in use. The link may end alone, or with its session or connection."""
 
     def _closed_by_broker(self, error: JMSException) -> None:
-        """Handle that the broker closed this link while the link was in use. The session and the connection stay
-        open."""
+        """Handle a close by the broker while the link was in use. The session and the connection stay open."""

@@ -68,7 +68,7 @@ class Mechanism:
         raise NotImplementedError
 
     def succeed(self, data: bytes) -> None:
-        """Handle that the broker accepted the login. ``data`` is the content of the last message of the broker.
+        """Check the end of a login that the broker accepted. ``data`` is the content of the last message of the broker.
 
         Raises:
             JMSSecurityException: the mechanism demands a proof from the broker, and the broker did not give it.
@@ -103,7 +103,9 @@ class XOAuth2(Plain):
 
 
 class CramMd5(Plain):
-    """CRAM-MD5 (RFC 2195). This mechanism is useful only without TLS. There it is better than PLAIN."""
+    """CRAM-MD5 (RFC 2195). This mechanism is useful only without TLS. Without TLS it is better than PLAIN, because the
+    password itself is not sent.
+    """
 
     challenges = 1
 

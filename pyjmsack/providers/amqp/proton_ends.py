@@ -80,7 +80,7 @@ class ProtonSession:
             self._session.close()
 
     def on_remote_close(self) -> None:
-        """Handle that the peer ended the session. Call the owner, then free proton's session and links."""
+        """Handle the end of the session by the peer. Call the owner, then free proton's session and links."""
         self.owner.on_remote_close()
         if self._session is not None:
             self._engine.sessions.pop(self._session, None)
@@ -148,7 +148,7 @@ class ProtonLink:
             self._link.detach()
 
     def on_remote_close(self) -> None:
-        """Handle that the peer detached the link. Call the owner, then free proton's link."""
+        """Handle the Detach frame of the peer. Call the owner, then free proton's link."""
         self.owner.on_remote_close()
         if self._link is not None:
             self._link.free()

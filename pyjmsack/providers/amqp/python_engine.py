@@ -84,8 +84,9 @@ class PythonEngine(AmqpEngine):
         self._connection.close()
 
     def tick(self, now: float) -> float | None:
-        """Check whether one of the two sides was silent for too long (AMQP 1.0 2.4.5). Send a frame if this side was,
-        and end the connection if the peer was. Return the time of the next check."""
+        """Check whether one of the two sides was silent for too long (AMQP 1.0 2.4.5). If this side was silent, send a
+        frame. If the peer was silent, end the connection. Return the time of the next check.
+        """
         if not self._ready or self.failed is not None:
             return None
         deadline, events = self._connection.tick(now)

@@ -212,8 +212,8 @@ class AmqpReceiver(AmqpLink):
     def copied(self) -> None:
         """Grant the credit that was not granted because too many copies of dead letters were on their way.
 
-        Credit is granted even if the link has some credit left, because the core will not ask for credit again. The
-        core has already reported the messages that the caller took while no credit was granted.
+        Grant credit even if the link has some credit left. While no credit was granted, the core reported the messages
+        that the caller took, and it will not report them again.
         """
         self.aside.copying -= 1
         if self.closed is not None:
@@ -259,8 +259,9 @@ class AmqpReceiver(AmqpLink):
         super().on_remote_open()
 
     def on_flow(self) -> None:
-        """Handle a Flow frame, by which the broker gives credit back without a message. The frame answers this drain or
-        the previous drain."""
+        """Handle a Flow frame, by which the broker gives credit back without a message. The frame may answer the
+        present drain, or come late and answer the drain before.
+        """
         if self._arrivals:
             self._drains.flow_postponed = True
         elif self._link.credit > 0 or self._drains.pausing:

@@ -30,7 +30,8 @@ log = get_logger("pyjmsack.failover")
 
 _SETTLED = 1.0
 """A connection that was in use for this number of seconds is not new any more. If a request or link makes a broker end
-connections, each connection ends before it has become old."""
+connections, each of these connections ends while it is still new.
+"""
 _MOST_SHORT_LIVED = 2
 """The next search begins after a pause if more than this number of connections in a row were lost while they were
 new."""

@@ -19,8 +19,9 @@ _CLOSING = 5.0
 """The longest wait in seconds for the answer of a broker that the connection leaves."""
 
 Restore = Callable[[Provider, ConnectionMetadata], Iterator[Completion[Any]]]
-"""A function that returns an iterator over the steps that restore everything that was open. The member takes a step,
-waits for the completion of this step, and then takes the next step. An exception ends the steps."""
+"""A function that restores everything that was open. It returns an iterator over the steps of this work. The member
+takes a step, waits for the completion of this step, and then takes the next step. An exception ends the steps.
+"""
 
 
 class Member:

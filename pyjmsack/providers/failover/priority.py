@@ -140,14 +140,16 @@ class PriorityWatch:
             self._acknowledge(acknowledged)
 
     def _look_again(self, name: str, looks: int) -> bool:
-        """Return True if the connection is not idle and has the patience for another look, which then follows."""
+        """Plan another look if the connection is not idle and looks are left. Return whether another look is
+        planned.
+        """
         again = looks > 0 and not self._idle()
         if again:
             self._after(_LOOK_EVERY, lambda: self._wait_until_idle(name, looks - 1))
         return again
 
     def _move_if_idle(self, name: str, looks: int) -> None:
-        """Move, unless sends came together with the acknowledgements."""
+        """Move to the preferred broker, unless sends came meanwhile that wait for an answer."""
         if self._timer is not None:
             self._timer.cancel()
         if not self._stopped and not self._look_again(name, looks):

@@ -258,9 +258,10 @@ class FailoverProvider:
             member.provider.settle(inbound, outcome)
 
     def _look_for_end(self, inbound: Inbound) -> None:
-        """Mark the open transaction of this message as in doubt, if the commit or rollback of the transaction before it
-        was given up by the caller and was not sent yet. Otherwise the broker would take the message for a part of the
-        transaction before."""
+        """Mark the open transaction of this message as in doubt, if the end of the previous transaction (its commit or
+        rollback) was not sent yet because the caller gave it up. Otherwise the broker would count the message as a part
+        of the previous transaction.
+        """
         session = self._resources.transacted_consumers.get(inbound.consumer_id)
         if session is not None and self._requests.overtakes_end(session.info.id):
             session.in_doubt = True

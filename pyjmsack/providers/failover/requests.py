@@ -167,8 +167,9 @@ class Requests:
         return suspect
 
     def overtakes_end(self, session_id: int) -> bool:
-        """Return True if a commit or rollback of this session waits here. An acknowledgement of the next transaction
-        must not be sent then, because it would reach the broker first and join the old transaction.
+        """Return True if a commit or rollback of this session waits here. In this case an acknowledgement of the next
+        transaction must not be sent now, because the acknowledgement would reach the broker first and join the old
+        transaction.
 
         The caller has given up the commit or rollback and works on. A waiting commit fails now, because otherwise the
         broker would commit the new work together with the old work.
@@ -183,8 +184,7 @@ class Requests:
     # -- without a broker ---------------------------------------------------------------------------------------
 
     def interrupt(self, member: Member, error: BaseException) -> Interrupted:
-        """Take the requests and sends that the lost broker did not answer, because the lost broker cannot answer them
-        any more."""
+        """Take the requests and sends that the lost broker did not answer, so that they can be repeated or finished."""
         pending = [*self.open]
         self.open.clear()
         guilty = self._find_guilty(member.url, pending, error)
@@ -226,8 +226,9 @@ class Requests:
             item.give_up(error)
 
     def _wait_for_broker(self, request: Request) -> None:
-        """Keep or finish a request, because there is no broker now. :data:`WITHOUT_BROKER` says which of the two
-        (S90)."""
+        """Keep or finish a request, because there is no broker now. :data:`WITHOUT_BROKER` decides between keeping and
+        finishing (S90).
+        """
         without = WITHOUT_BROKER[request.verb]
         gone = self.failure or request.abandoned
         if gone is not None:

@@ -199,7 +199,8 @@ def _ask_all(create: Callable[[I, Completion[R]], None], infos: Sequence[I]) -> 
 
 def _answered(asked: Sequence[tuple[object, Completion[R]]], *, or_refused: bool = False) -> Completion[None]:
     """Return a completion that succeeds when the last answer comes or, with ``or_refused``, when the first refusal
-    comes. Therefore one wait is enough for a whole burst."""
+    comes. So the caller waits once for all requests of a burst.
+    """
     complete: Completion[None] = Completion()
     left = len(asked)
 

@@ -28,8 +28,10 @@ __all__ = [
 _IDENTIFYING = 10.0
 """Seconds for which a commit may wait while another thread computes the identity of a large message, if
 ``jms.consumerFailoverRedeliveryWaitPeriod`` is 0."""
-Receipt = tuple[int, bytes]
-"""The id of a consumer, and the key of a message that this consumer acknowledged."""
+Received = tuple[int, bytes]
+"""A message that a transaction received: the id of the consumer that acknowledged the message, and the key of the
+message.
+"""
 
 
 class Replay:
@@ -43,7 +45,7 @@ class Replay:
     def __init__(self) -> None:
         self.sends: list[PendingSend] = []
         """The sends that the present broker got, in order."""
-        self.missing: Counter[Receipt] = Counter()
+        self.missing: Counter[Received] = Counter()
         """The messages that were acknowledged at an earlier broker and were not delivered again yet. Each has a count,
         because a message may be stored twice (S91)."""
         self.impossible = False
@@ -51,7 +53,7 @@ class Replay:
         """The commit that waits until all work is repeated, followed by the requests behind it. ``None`` if no commit
         waits."""
         self.timer: Timer | None = None
-        self._receipts: Counter[Receipt] = Counter()
+        self._received: Counter[Received] = Counter()
         self._unanswered = 0
 
     # -- a broker is in use ----------------------------------------------------------------------------------
@@ -63,7 +65,7 @@ class Replay:
         if key is None:
             self.impossible = True
         else:
-            self._receipts[inbound.consumer_id, key] += 1
+            self._received[inbound.consumer_id, key] += 1
 
     def takes(self, inbound: Inbound) -> bool:
         """Return True for a message that the transaction acknowledged at an earlier broker. In this case, remove the
@@ -78,7 +80,7 @@ class Replay:
 
     def expects(self, consumer_id: int) -> bool:
         """Return True if messages of this consumer are missing."""
-        return any(receipt[0] == consumer_id for receipt in self.missing)
+        return any(received[0] == consumer_id for received in self.missing)
 
     @property
     def complete(self) -> bool:
@@ -97,7 +99,7 @@ class Replay:
         return (
             not self.impossible
             and all(send.producer_id in producers for send in self.sends)
-            and all(consumer in pushed for consumer, _ in self._receipts | self.missing)
+            and all(consumer in pushed for consumer, _ in self._received | self.missing)
         )
 
     def interrupted(self, unanswered: Iterable[PendingSend]) -> None:
@@ -105,8 +107,8 @@ class Replay:
         repeated. Forget the sends without an answer, because ``requests.py`` repeats them (S91)."""
         again = {*unanswered}
         self.sends = [send for send in self.sends if send not in again]
-        self.missing += self._receipts
-        self._receipts.clear()
+        self.missing += self._received
+        self._received.clear()
 
     def again(self, table: dict[Any, Any], answered: Callable[[BaseException | None], None]) -> list[PendingSend]:
         """Return the sends to repeat. Each send counts as unanswered until the broker answers it.

@@ -2,12 +2,14 @@
 
 Artemis counts a delivery for each message that it sent ahead on a lost connection over STOMP, whether the message was
 handed out or not. After ten deliveries it makes a dead letter of the message. Over STOMP one cause can end connection
-after connection: a message that Artemis cannot convert, a full address that another producer of the connection sends
-to, an administrator. The messages that only waited behind or before the cause would become dead letters with it.
+after connection. Examples are a message that Artemis cannot convert, a send of another producer to a full address, and
+an administrator who closes connections. The other messages that Artemis had sent ahead would become dead letters too,
+although they are harmless.
 
-So from the third loss on, a consumer of Artemis subscribes for one message at a time. Then each further loss counts one
-message of the queue. The consumer gets its whole window again when it has acknowledged twice as many bytes as waited
-at the largest of these losses, because the cause was right behind them.
+So from the third loss on, a consumer of Artemis subscribes for one message at a time. From then on, each further loss
+counts a delivery for only one message of the queue. The module notes how many bytes waited for an acknowledgement at
+the largest of these losses. A message that is to blame comes directly after these bytes. So the consumer gets its whole
+window again when it has acknowledged twice as many bytes.
 """
 
 from __future__ import annotations
@@ -19,17 +21,21 @@ __all__ = ["Caution"]
 _LOSSES = 3
 """The number of losses after which a consumer gets one message at a time."""
 _MOST_QUEUES = 1000
-"""The largest number of queues for which losses are remembered. If there are more, the oldest is forgotten."""
+"""The largest number of queues for which losses are remembered. If there are more queues, the oldest one is forgotten.
+"""
 _FACTOR = 2
-"""The bytes to acknowledge, as a multiple of the bytes that waited at the largest loss. With 1 the whole window would
-come back just before the message that is to blame."""
+"""The bytes to acknowledge, as a multiple of the bytes that waited at the largest loss. With the factor 1, the consumer
+would get its whole window again just before the message that is to blame.
+"""
 
 
 @dataclass(slots=True)
 class _Losses:
     count: int = 0
     generation: int = 0
-    """The connection of the newest loss. Several consumers of one connection count once."""
+    """The number of the connection whose loss was counted last. If several consumers of one connection lose messages,
+    the loss counts once.
+    """
     left: int = 0
     """The number of bytes that must be acknowledged before the losses are forgotten."""
 
@@ -37,8 +43,10 @@ class _Losses:
 _losses: dict[tuple[str, str], _Losses] = {}
 """The losses by broker and name of the queue.
 
-All connections of the process share this, because a program may open its consumers again itself, and failover makes a
-new receiver for each connection. Loops on several threads use this without a lock; at worst a count is wrong by one."""
+All connections of the process share this dictionary, because a program may open its consumers again itself, and
+failover makes a new receiver for each connection. Loops on several threads use the dictionary without a lock. At worst,
+a count is wrong by one.
+"""
 
 
 class Caution:
@@ -77,7 +85,9 @@ class Caution:
             _losses.pop(oldest, None)
 
     def acknowledged(self, size: int) -> None:
-        """Remember that a message of so many bytes was acknowledged. In the end the losses are forgotten."""
+        """Remember that a message of ``size`` bytes was acknowledged. When enough bytes were acknowledged, forget the
+        losses.
+        """
         losses = _losses.get(self._key)
         if losses is not None:
             losses.left -= size

@@ -1,5 +1,7 @@
-"""Makes dead letters of rejected messages. A NACK (the STOMP frame for a refusal) does this if the broker keeps the
-message then. Otherwise the client sends a copy to the dead-letter queue (S118; traps 1 and 8 of broker-facts.md)."""
+"""Makes dead letters of rejected messages. A NACK is the STOMP frame that refuses a message. If the broker makes a dead
+letter of a message after a NACK, the client sends a NACK. If the broker would lose the message, the client sends a copy
+to the dead-letter queue (S118; traps 1 and 8 of broker-facts.md).
+"""
 
 from __future__ import annotations
 

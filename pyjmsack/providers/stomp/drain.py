@@ -85,8 +85,9 @@ class Drain:
         self._late = True
 
     def _fence_answered(self, drained: list[Completion[None]], last: bool, error: BaseException | None) -> None:
-        """End the drain. If the answer took long, give the broker time to deliver once more, because the broker may
-        have been too busy to deliver earlier."""
+        """End the drain. If the answer took long, first wait once more for messages, because the broker may have been
+        too busy to deliver earlier.
+        """
         if drained is not self.waiting:  # a message has ended the old drain, and a new drain may be under way
             return
         if self._late and not last and error is None:

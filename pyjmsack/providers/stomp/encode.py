@@ -37,7 +37,7 @@ def encode(
     """Return a SEND frame without its first line. The result contains the header lines, an empty line, the body and a
     NUL. A large body is read later, when the frame is sent.
 
-    This function resets a bytes or stream message, because sending does so (S171).
+    This function resets a bytes or stream message, because JMS requires this of a send (S171).
 
     Args:
         message: the message, whose headers the producer has set (S71).

@@ -32,7 +32,9 @@ late."""
 _PATIENCE = 2.5
 """If no byte comes for this number of heart-beat intervals of the broker, the connection counts as lost."""
 _SHORTEST = 0.05
-"""The shortest interval in seconds between our heart-beats that the broker may choose, unless ours is shorter."""
+"""The shortest interval in seconds between two of our heart-beats. If the broker asks for a shorter interval, this
+interval is used. The interval is shorter only if our own URL asks for a shorter one.
+"""
 _PROBE = 1.0
 """A body that is still incomplete after this number of seconds may have a wrong content-length. The engine then sends a
 request, whose answer shows whether the body has ended."""

@@ -47,7 +47,9 @@ _CHANGED = (b"ack:", b"subscription:", b"message-id:", b"redelivered:", b"receip
 """Header lines that differ between two deliveries of a message, or between the two copies of a send that was
 repeated."""
 _BEGINNINGS = frozenset(name[:4] for name in _CHANGED)
-"""The first four bytes of these names. A look into this set is quicker than six comparisons for each line."""
+"""The first four bytes of the names in ``_CHANGED``. A look into this set is quicker than six comparisons for each
+line.
+"""
 _LARGE = 4096
 """A body of more bytes than this number is replaced by its digest in the identity of a message."""
 _ABOUT_BODY = tuple(f"\n{name}:".encode() for name in (BODY, "content-type", "amq-msg-type", "JMS_AMQP_NATIVE"))

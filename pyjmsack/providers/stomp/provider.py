@@ -445,8 +445,8 @@ class StompProvider(Lifecycle[StompEngine]):
         name = destination.name
         if destination.is_temporary and name.startswith("/temp-") and name not in self._aliases.values():
             raise InvalidDestinationException(
-                f"{destination} is a name that only the connection of its creator can use; over STOMP other connections"
-                " must use the name in the reply_to of a message"
+                f"only the connection that created {destination} can use this name; over STOMP another connection must"
+                " use the name in the reply_to of a message"
             )
         dialect, marks = self._dialect, self._marks(destination)
         return partial(_encode, dialect.send_lines(destination), dialect, self._escape, self._sendable, marks)

@@ -7,12 +7,13 @@ delivered again, and no message is lost (S88).
 
 ActiveMQ Classic applies an ACK with a ``transaction`` at the COMMIT. But a COMMIT of any session of the connection
 makes the broker forget the messages that other sessions have acknowledged in their transactions. If such a session
-rolls back and acknowledges a message again, the broker ends the connection. Therefore the client sends the ACKs
-together with the COMMIT, and sends nothing in between. A large transaction sends its ACKs earlier, a hundred at a time,
-because the broker delivers only a few hundred messages of a queue ahead of their ACKs. Suppose that another COMMIT came
-after such early ACKs, and that the transaction is then rolled back. In this case the client ends the subscription and
-opens another one, because the broker delivers the messages again only to another subscription. The client does the same
-if the broker refuses the COMMIT, because then the broker has forgotten the messages, too.
+rolls back and acknowledges a message again, the broker ends the connection. Therefore the client sends the ACKs and the
+COMMIT directly one after the other, so that no other frame, such as another COMMIT, comes between them. A large
+transaction sends its ACKs earlier, a hundred at a time, because the broker delivers only a few hundred messages of a
+queue ahead of their ACKs. If another COMMIT comes after these early ACKs, the broker forgets the messages. If the
+transaction is then rolled back, the client ends the subscription and opens another one, because the broker delivers
+forgotten messages again only to another subscription. The client does the same if the broker refuses the COMMIT,
+because the broker has forgotten the messages in this case too.
 """
 
 from __future__ import annotations

@@ -35,7 +35,9 @@ class Receiver(Protocol):
         """Wake the consumer, because the burst of frames has ended."""
 
     def take_all(self) -> None:
-        """Get as many messages ahead as the prefetch allows, no longer one message at a time."""
+        """From now on let the broker send as many messages ahead as the prefetch allows. Until now the consumer got one
+        message at a time.
+        """
 
 
 class Redelivers(Protocol):
@@ -153,8 +155,10 @@ class Subscriptions:
 
     @property
     def _loses_counts(self) -> bool:
-        """True if the loss of a connection counts a delivery for each message that the broker sent ahead, and makes
-        dead letters of them in the end. Artemis does so."""
+        """True if a lost connection counts a delivery for each message that the broker sent ahead to this consumer.
+        Artemis does this, and makes dead letters of the messages after several losses. The result is False if the
+        consumer gets one message at a time, is presettled, or receives from a source that ends with the connection.
+        """
         info = self._info
         temporary = info.destination.is_temporary or self.volatile
         return self._dialect.routed and info.prefetch > 1 and not (info.presettled or temporary)
@@ -232,8 +236,8 @@ class Subscriptions:
             self.release(subscription)
 
     def retire_all(self) -> None:
-        """Let each subscription end as soon as the caller holds none of its messages. From now on they get no more
-        messages.
+        """Let each subscription end as soon as the caller holds none of its messages. From now on these subscriptions
+        get no more messages.
 
         Call this method before the caller's messages are given back, if the broker can deliver them only to another
         subscription.
@@ -297,7 +301,7 @@ class Subscriptions:
         return b"message-id:%s\nsubscription:%s\n" % (message_id, subscription.id)
 
     def acknowledge(self, inbound: StompInbound) -> None:
-        """Send an ACK (acknowledgement) for a message, if the broker still waits for it."""
+        """Send an ACK (acknowledgement) for a message, if the broker still waits for this ACK."""
         if inbound in self.outstanding and inbound.ack is not None:
             self._engine.write(b"ACK\n", inbound.ack, b"\n\0")
             self.acknowledged(inbound)
@@ -307,8 +311,10 @@ class Subscriptions:
                     self._receiver.take_all()
 
     def take_all(self) -> None:
-        """Subscribe for the whole prefetch from now on, no longer for one message at a time. End the present
-        subscriptions first, so that the broker has the next message back before it serves the new subscription."""
+        """From now on subscribe for the whole prefetch. Until now the consumer subscribed for one message at a time.
+        End the present subscriptions first, so that the broker has the next message back before it serves the new
+        subscription.
+        """
         self.single = False
         self._measure()
         self.retire_all()
@@ -316,7 +322,9 @@ class Subscriptions:
             self.release(subscription)
 
     def lost(self) -> None:
-        """Remember that the connection was lost, with the messages that the broker had sent ahead."""
+        """Remember that the connection was lost while the broker had sent messages ahead, because the broker may count
+        a delivery for each of these messages.
+        """
         if self._caution is not None and len(self.outstanding) > 1:
             waiting = sum(inbound.size for inbound in self.outstanding)
             self._caution.lost(self._shared.generation, waiting)

@@ -75,7 +75,9 @@ class Window:
         self._warned = False
 
     def measure(self) -> None:
-        """Take over the number of messages that the subscriptions get ahead."""
+        """Compute again when a subscription is full, because the number of messages that the broker sends ahead has
+        changed.
+        """
         subscriptions = self._subscriptions
         size = self._shared.dialect.window_size(self._info) if subscriptions.prefetch > 1 else 1
         self.size = int(size * _FULL) if subscriptions.by_bytes else size

@@ -222,7 +222,7 @@ def test_without_a_window_a_consumer_goes_on_and_one_warning_asks_for_acknowledg
         receive(consumer, 2)
     assert [record.message for record in caplog.records] == [
         "a consumer of q holds 7 unacknowledged messages, more than 1.5 times its prefetch of 4:"
-        " does it acknowledge? (S56)"
+        " check that the program acknowledges each message (S56)"
     ]
 
 

@@ -78,7 +78,8 @@ def test_options_in_a_reply_to_are_part_of_its_name(kind: type[Queue]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("[]", "it is not"), ("{}", "it is not"), ('{"properties": 1}', "it is not"), ("{", "Expecting")]
+    ("text", "why"),
+    [("[]", "no JSON object"), ("{}", "no JSON object"), ('{"properties": 1}', "no JSON object"), ("{", "Expecting")],
 )
 def test_an_envelope_that_is_none_is_refused(text: str, why: str) -> None:
     message = TextMessage()

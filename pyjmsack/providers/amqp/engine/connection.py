@@ -151,8 +151,9 @@ class Connection:
 
     def echo(self, session: Session, link: Link | None) -> None:
         """Remember that the peer asked for the state of a session or link (echo). ``data_to_send`` makes the answer.
-        Several such questions about one link get one answer, because ``data_to_send`` is not called while the socket is
-        full."""
+        While the socket is full, ``data_to_send`` is not called. If the peer asks for the state of one link several
+        times meanwhile, the peer gets one answer.
+        """
         self._echoes[session, link] = None
 
     def _answer_echoes(self) -> None:
@@ -278,7 +279,7 @@ class Connection:
         if isinstance(performative, Close):
             return self._on_close(performative)
         if self.remote is None:
-            raise ViolationError("amqp:illegal-state", f"{performative.name} came before the Open")
+            raise ViolationError("amqp:illegal-state", f"{performative.name} came before the Open frame")
         if isinstance(performative, Begin):
             return self._on_begin(channel, session, performative)
         if session is None:

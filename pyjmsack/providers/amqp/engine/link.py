@@ -142,7 +142,7 @@ class SenderLink(Link):
         Args:
             payload: the encoded sections of the message.
             context: the engine returns this object with the outcome, unless ``settled`` is true.
-            state: an encoded delivery state for the message, for example that of a transaction (4.5.8).
+            state: an encoded delivery state for the message, for example the state of a transaction (4.5.8).
             settled: whether the message is sent settled, because no outcome is wanted.
 
         Raises:
@@ -171,7 +171,7 @@ class SenderLink(Link):
     ) -> OutgoingStream:
         """Begin a message that is written in pieces, and return its :class:`.OutgoingStream`.
 
-        ``wants`` is called when the next piece may be written. The other arguments and errors are those of
+        ``wants`` is called when the next piece may be written. The other arguments and the errors are the same as for
         :meth:`send`.
         """
         if self.credit <= 0:

@@ -463,7 +463,7 @@ def decode(data: bytes, start: int, end: int) -> tuple[Composite, int]:
 def _compose(value: Described) -> Composite:
     kind = _BY_DESCRIPTOR.get(value.descriptor) if isinstance(value.descriptor, ULong | Symbol) else None
     if kind is None:
-        raise ViolationError(DECODE_ERROR, f"the type {str(value.descriptor)[:80]} is unknown")
+        raise ViolationError(DECODE_ERROR, f"a frame has a value of the unknown type {str(value.descriptor)[:80]}")
     rows, values = _ROWS[kind], value.value
     if not isinstance(values, list) or len(values) > len(rows):
         raise ViolationError(DECODE_ERROR, f"{kind.name}: expected a list of at most {len(rows)} fields")

@@ -332,7 +332,9 @@ class Session:
 
     @staticmethod
     def _unattached(handle: int) -> ViolationError:
-        return ViolationError("amqp:session:unattached-handle", f"handle {handle} is not attached")
+        return ViolationError(
+            "amqp:session:unattached-handle", f"a frame names handle {handle}, but no link has this handle"
+        )
 
 
 HANDLERS: Mapping[type[Composite], Any] = {
