@@ -207,8 +207,8 @@ def _mixed_up(url: BrokerUrl) -> Fact:
         text = "no danger: the client asks for one message at a time (amqp.singleCredit=always)"
     else:
         text = (
-            "Artemis may mix up messages that it sends ahead while another client loses its connection to the same "
-            "queue, and then a message can be lost; amqp.singleCredit=always prevents that, and is slower"
+            "if another client of the same queue loses its connection, Artemis may mix up the messages that it sends "
+            "ahead, and a message can be lost; amqp.singleCredit=always prevents that, and is slower"
         )
     return Fact("mix-ups at Artemis", text, "S51, S53")
 
@@ -217,4 +217,5 @@ def _guarantee(protocol: str, broker: str) -> list[Fact]:
     support = features(protocol, broker)["transacted-receive"]
     if support.level is Level.NATIVE:
         return []
-    return [Fact("not atomic", f"{support.note}; a crash in between means duplicates, never loss", "S88")]
+    text = f"{support.note}; a crash between the commit and the ACKs means duplicates, never loss"
+    return [Fact("not atomic", text, "S88")]

@@ -1,4 +1,4 @@
-"""The loggers of the library. A log handler of the program that raises an error harms nothing but its own record."""
+"""The loggers of the library. If a log handler of the program raises an error, only the present record is lost."""
 
 from __future__ import annotations
 

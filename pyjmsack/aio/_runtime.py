@@ -27,7 +27,7 @@ log = get_logger("pyjmsack")
 T = TypeVar("T")
 _AGAIN = 1.0
 """Seconds until a dispatcher continues in a new task, after its task was cancelled or ended by an error. If the program
-is ending, the loop has ended before this time is over.
+is ending, no new task starts, because the loop has ended before this time is over.
 """
 _MOST_FILES = 4
 """The largest number of threads with which one connection saves and reads large messages for its callers."""

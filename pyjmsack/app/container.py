@@ -17,8 +17,8 @@ __all__ = ["Container"]
 
 log = get_logger("pyjmsack.app")
 IDLE: Final = 5.0
-"""Seconds without a message after which a worker ends, if more workers run than the smallest number of
-``concurrency``.
+"""A worker ends after this number of seconds without a message, if the listener has more workers than the smallest
+number that ``concurrency`` allows.
 """
 SLOW: Final = 1.0
 """If all workers are busy, and no worker has begun a message for this number of seconds, one more worker starts."""
@@ -133,8 +133,10 @@ class Container:
         return all(worker.busy for worker in self._workers)
 
     def _patience(self) -> float:
-        """Return the seconds until one more worker may start; 0 or less means now. Another worker helps, because a
-        message may wait behind another message whose work takes long.
+        """Return the seconds until one more worker may start; 0 or less means now.
+
+        One more worker starts if all workers have been busy for a time, because a message may wait behind another
+        message whose work takes long.
         """
         return max(worker.busy_since for worker in self._workers) + SLOW - time.monotonic()
 

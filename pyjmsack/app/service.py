@@ -299,8 +299,9 @@ class Service:
         """Return the state of the app as values that JSON can hold.
 
         ``status`` is ``"UP"`` if the app runs, its sender is connected, each listener takes messages, and each check
-        (:meth:`check`) succeeds. Otherwise ``status`` is ``"DOWN"``. Schedules do not affect the status, and a listener
-        that its own ``stop()`` has stopped does not either. ``sender``, ``listeners`` and ``checks`` have the details.
+        (:meth:`check`) succeeds. Otherwise ``status`` is ``"DOWN"``. Schedules do not affect the status. A listener
+        does not affect the status after a call of its own ``stop()``. ``sender``, ``listeners`` and ``checks`` have the
+        details.
         """
         sender, checks = self.sender.link.state, self._checks.results()
         up = self._running and sender == "connected" and self._serving.ready

@@ -24,13 +24,13 @@ _NANOSECONDS: Final = re.compile(r"(\.[0-9]{6})[0-9]+")
 
 
 class Written(float):
-    """A float that keeps its text in JSON, because a ``Decimal`` must be made from the text without a loss."""
+    """A float that also keeps its text from the JSON. A ``Decimal`` that is made of this text loses no digit."""
 
     __slots__ = ("text",)
     text: str
 
     def __new__(cls, text: str) -> Written:
-        """Return the number for a text in JSON, and keep the text."""
+        """Return the float for the text of a number in JSON. The float keeps the text."""
         made = super().__new__(cls, text)
         made.text = text
         return made

@@ -86,7 +86,8 @@ class Worker:
         """The function that begins the tracing span of a message; ``None`` if the app writes no spans."""
         self.ready = self.busy = self.ended = False
         self.busy_since = 0.0
-        """The time on the monotonic clock when the worker began its present message. Without one, its last message."""
+        """The time on the monotonic clock when the worker began its present message or, if it has none, its last
+        message."""
         self.backlog = False
         """Whether more messages wait in the inbox of this worker."""
         self.error: BaseException | None = None

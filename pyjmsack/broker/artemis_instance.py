@@ -53,8 +53,8 @@ class ArtemisInstance(Instance):
         }
 
     def port_is_taken(self, log: str) -> bool:
-        """Whether the log has "Failed to bind acceptor". The end of the process is no sign, because one of the two main
-        classes goes on running after this error.
+        """Whether the log has "Failed to bind acceptor". The end of the process is not a reliable sign, because one of
+        the two main classes of Artemis goes on running after this error.
         """
         return "AMQ229230" in log
 

@@ -24,8 +24,9 @@ class Wanted:
 
     Attributes:
         queues, topics: names of destinations that the broker shall make.
-        settings: for each key the settings of all destinations whose names match the key, with the broker's own names
-            and wildcards. An underscore in the name of a setting stands for a hyphen.
+        settings: for each key, the settings of all destinations whose names match the key. The keys have the broker's
+            wildcards, and the settings have the broker's names. An underscore in the name of a setting stands for a
+            hyphen.
         configuration: the content of a file that replaces the broker's own.
 
     Raises:

@@ -83,7 +83,7 @@ def audit(
 
 
 def missing_for_audit() -> str | None:
-    """Return a text that names the part that this machine lacks for an audit. Return ``None`` if the audit can run."""
+    """Return ``None`` if this machine can run an audit. Otherwise return a text that names the missing part."""
     try:
         from pyjmsack.spark import JavaError, check_java
     except ImportError as error:

@@ -53,9 +53,9 @@ def export(
     pyjmsack export orders --selector "region = 'EU'" | gzip > orders.jsonl.gz
     pyjmsack export orders.failed failed.jsonl --take
 
-    A line has the body, the headers and the properties with their types. A message that a line cannot keep as it is
-    stays in the queue, and the exit code is 1. The queue keeps all messages, unless --take is given. FILE must not
-    exist. With FILE, --json prints how many were written.
+    A line has the body, the headers and the properties with their types. If a line cannot keep all of a message, the
+    message is left out and stays in the queue, and the exit code is 1. The queue keeps all messages, unless --take is
+    given. FILE must not exist. With FILE, --json prints how many messages were written.
     """
     with (
         stop_on_signals() as stop,

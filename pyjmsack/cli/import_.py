@@ -207,7 +207,7 @@ def _used(path: Path) -> Failure:
     metavar="FILE",
     help="Remember in FILE how far the import came; the same command goes on from there after a kill.",
 )
-@click.option("--ignore-expiry", is_flag=True, help="Send all messages, also expired ones, so that they never expire.")
+@click.option("--ignore-expiry", is_flag=True, help="Send expired messages too, and give no message an expiry time.")
 @click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N", help="At most N messages a second.")
 @click.option(
     "--transaction",
@@ -226,7 +226,7 @@ def import_(
     transaction: int | None,
     as_json: bool,
 ) -> None:
-    """Send JSON lines that `pyjmsack export` wrote to QUEUE. The lines come from FILES, or from standard input.
+    """Send to QUEUE the JSON lines that `pyjmsack export` wrote. The lines come from FILES, or from standard input.
 
     \b
     pyjmsack import orders orders.jsonl
@@ -234,7 +234,7 @@ def import_(
     zcat orders.jsonl.gz | pyjmsack import orders
 
     With --resume a killed import can be started again and loses no line. Artemis recognises the lines that it has, and
-    no line comes twice. ActiveMQ Classic does not recognise them, and up to N lines of --transaction N may come twice.
+    no line comes twice. ActiveMQ Classic does not recognise them: with --transaction N, up to N lines may come twice.
     Messages that expired since the export are left out and counted. Messages that this protocol cannot carry are left
     out and counted too, and the exit code is then 1.
     """

@@ -1,7 +1,7 @@
 """Finds the protocol that a port speaks.
 
-This module sends the first bytes of each protocol over a connection of its own. It recognises a port that answers
-within a second. It needs at most three seconds to find that a port is silent.
+This module sends the first bytes of each protocol over a connection of its own. If the port answers, this module
+usually knows the protocol within a second. If the port is silent, this module gives up after at most three seconds.
 """
 
 from __future__ import annotations

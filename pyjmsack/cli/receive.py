@@ -78,9 +78,9 @@ def receive(
     """Write the messages of DESTINATION to standard output, or to files.
 
     The command takes the messages that a queue has now. With --timeout, --count or --follow it waits for more. A
-    message is acknowledged after it was written, so Ctrl-C or a reader that ends (`| head`) leave the rest on the
-    broker. This does not hold in the modes auto, dups-ok and no-ack, because in these modes a message is acknowledged
-    before it is written.
+    message is acknowledged after it was written, so the rest stays on the broker if Ctrl-C or the end of the reader
+    (`| head`) ends the command. This does not hold in the modes auto, dups-ok and no-ack, because in these modes a
+    message is acknowledged before it is written.
     """
     if (format_name == "file") != (output_dir is not None):
         raise click.UsageError("--format file needs --output-dir, and --output-dir needs --format file")

@@ -161,8 +161,11 @@ def _show_json(found: list[_Row]) -> None:
 
 
 def _show_prometheus(found: list[_Row]) -> None:
-    """Print the numbers of all queues that are not temporary. Each temporary queue has a new name, and this command
-    gets its own answers on a temporary queue. Prometheus would keep a series for each of these names."""
+    """Print the numbers of all queues that are not temporary.
+
+    Temporary queues are left out, because each has a new name, and Prometheus would keep a series for each name. This
+    command itself gets the answers of the broker on a temporary queue.
+    """
     for name, (kind, text) in _METRICS.items():
         metric = f"pyjmsack_queue_{name}" + ("_total" if kind == "counter" else "")
         values = [(each["name"], each[name]) for each in found if not each["temporary"]]

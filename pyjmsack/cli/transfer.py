@@ -112,8 +112,8 @@ def check_left(left: int, done: str) -> None:
     """
     if left > _MOST_LEFT:
         raise Failure(
-            f"{done}. The rest was not looked at, because more than {_MOST_LEFT:,} messages were received that stay"
-            f" in the queue, and one session holds no more. Use --selector, and the broker leaves out the others"
+            f"{done}. The rest was not looked at: more than {_MOST_LEFT:,} messages were received and have to stay in"
+            " the queue, and one session cannot hold more. Use --selector, so that the broker sends only what you want"
         )
 
 

@@ -58,8 +58,7 @@ class Whole:
         every = "`export --take`, `move` and `dlq retry` see every message"
         if self._there is not None:
             return (
-                f"ActiveMQ Classic looks for a selector among the first {limit}: the {shown:,} that fit may not be all;"
-                f" {every}"
+                f"ActiveMQ Classic applies a selector to the first {limit}: the {shown:,} found may not be all; {every}"
             )
         if self._messages is not None and shown >= self._messages:
             return None

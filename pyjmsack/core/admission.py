@@ -50,8 +50,9 @@ class RedeliveryLimit:
     """Decides for each message of one consumer whether it was delivered too often (S112).
 
     The decision is made each time a message is about to be handed out. In a transacted session with
-    ``jms.redeliveryPolicy.preDispatchCheck=false``, the decision is made at a rollback instead. In this case, a message
-    that was delivered too often to other consumers is still handed out one time by this consumer.
+    ``jms.redeliveryPolicy.preDispatchCheck=false``, the decision is made at a rollback instead. So a message that
+    other consumers got too often is still handed out once by this consumer, because this consumer has not rolled the
+    message back yet.
     """
 
     def __init__(self, policy: RedeliveryPolicy, *, transacted: bool) -> None:

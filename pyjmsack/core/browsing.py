@@ -30,7 +30,7 @@ class Browser:
         """Return the next message. Return ``None`` if there are no more messages, or if the connection is stopped.
 
         Raises:
-            RequestTimedOutException: the broker does not answer whether there are more messages.
+            RequestTimedOutException: the broker does not say in time whether it has more messages.
         """
         consumer = self._consumer
         session, channel, info = consumer.session, consumer.session.channel, consumer.info

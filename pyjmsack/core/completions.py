@@ -66,7 +66,7 @@ class _Pending:
 
 
 class Completions:
-    """The sends of one session that have a listener, and whose listener was not called yet.
+    """The sends of one session whose completion listeners were not called yet.
 
     The session's thread adds sends. Only the loop marks sends as answered and takes them out. If two threads took sends
     out, one of them could take out a send that has no answer yet, and tell its listener that the broker has the
@@ -84,7 +84,7 @@ class Completions:
         self._empty: Completion[None] | None = None
 
     def entry(self, listener: CompletionListener, then: Done | None = None) -> _Pending:
-        """Return the entry of a send that has this listener. The code that gets the broker's answer must call
+        """Return a new entry, for a send that has this listener. The code that gets the broker's answer must call
         ``entry.answered(error)``, which also calls ``then(error)``.
         """
         return _Pending(self, listener, then)

@@ -305,8 +305,8 @@ class Connection:
 
     def on_leaving(self, done: Completion[None]) -> None:
         """Send the acknowledgements that wait in batches or in the queue of commands, because the connection is about
-        to leave the broker in order (S43). An acknowledgement that waits for the guard's file leaves when the file
-        contains its message.
+        to leave a broker that still works (S43). Some acknowledgements wait until their messages are in the guard's
+        file. ``done`` succeeds after these acknowledgements, too, are sent.
         """
         sessions = [*self.sessions.values()]
         for session in sessions:

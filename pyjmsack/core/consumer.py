@@ -75,7 +75,7 @@ class Consumer:
         subscriptions: the subscriptions of the connection. The name of a subscription is free again when the consumer
             has ended.
         leave: called with the id of the consumer when the consumer ends. It takes the consumer out of the table of the
-            session, and returns ``None`` if another thread was first.
+            session, and returns ``None`` if another thread has already taken the consumer out.
         allow_pull_listener: whether a listener may be set with prefetch 0 (S9).
 
     Raises:
@@ -147,7 +147,8 @@ class Consumer:
 
     @property
     def stalled(self) -> bool:
-        """Whether nothing is handed out although the inbox may hold messages."""
+        """True if no message is handed out now, even if the inbox holds messages. :attr:`Taking.stalled` names the
+        reasons."""
         return self.taking.stalled
 
     @property
@@ -299,8 +300,8 @@ class Consumer:
         self.unsettled.settle_one(inbound, outcome)
 
     def _refuse(self, outcome: Outcome) -> None:
-        """Raise an error if the outcome has no effect any more. The broker closed this consumer and delivers its
-        messages again, so only an outcome that gives a message back still fits.
+        """Raise an error unless the outcome gives messages back. Called if the broker closed this consumer: the broker
+        then delivers the messages again, and no other outcome has an effect.
         """
         if outcome not in _GIVE_BACK:
             raise IllegalStateException(
@@ -415,13 +416,13 @@ class Consumer:
         return self._closing or self.taking.passing != 0 or bool(unsettled.delivered) or unsettled.in_transaction
 
     def release_inbox(self) -> None:
-        """Give the messages in the inbox back to the broker. Their redelivery is counted only if the caller had them
-        before a ``recover()`` (S30, S31).
+        """Give the messages in the inbox back to the broker. The redelivery of a message is counted only if the caller
+        already had the message, and a ``recover()`` put it back into the inbox (S30, S31).
         """
         self.unsettled.settle_runs(self.take_unseen())
 
     def finish_if_closed(self) -> None:
-        """End the link of a closed consumer, without waiting, after its last message was settled."""
+        """If the consumer is closed and nothing needs the link any more, end the link, without waiting."""
         if self.state is State.CLOSING and not self._needed:
             self._submit_detach()
 

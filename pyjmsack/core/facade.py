@@ -92,8 +92,8 @@ class ConnectionFacade(StrictNames):
     @property
     def message_transformer(self) -> object | None:
         """The object that replaces messages before they are sent and after they were received (S192). The class of the
-        connection factory describes its functions. A new transformer takes effect at once; ``None`` removes the
-        transformer.
+        connection factory describes the functions of this object. A new transformer takes effect at once; ``None``
+        removes the transformer.
 
         If ``consumer_transform`` raises, the error goes to the exception listener, the message is delivered again, and
         the redelivery is counted. If ``producer_transform`` raises, ``send`` raises. If a function returns another

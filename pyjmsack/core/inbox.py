@@ -257,8 +257,8 @@ class Inbox:
             arrival.succeed()
 
     def _told(self) -> None:
-        """Look again for a message that may be handed out, because the guard's file answered, because the file has
-        written the keys that waited, or because digests are ready. Runs on the loop.
+        """Look again for a message that may be handed out, because the guard's file answered, because the keys that
+        waited are now in the file, or because digests are ready. Runs on the loop.
         """
         self.untold = False
         self._look()

@@ -138,8 +138,9 @@ class Dispatchers:
     def idle(self, deadline: Deadline | None = None) -> Steps[None]:
         """Wait for the running message listeners, unless the caller is one of them (S124).
 
-        For the first dispatcher, wait only for the present call, because no message is handed out after this call. For
-        each worker, wait for all its calls, because a message of a group may wait behind another message of the group.
+        The caller of this method has already stopped its consumers. So the first dispatcher hands out none of their
+        messages after its present call, and it is enough to wait for this call. For each worker, wait for all its
+        calls, because a message of a group may wait behind another message of the group.
         """
         if self.running_here():
             return
@@ -163,7 +164,7 @@ class Source(Protocol):
 
     @property
     def stalled(self) -> bool:
-        """Whether no message is given to the listener although messages may be there."""
+        """True if the listener gets no message now, even if the consumer has messages."""
         ...
 
     def take_for_listener(self) -> Message | None:

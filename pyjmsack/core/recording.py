@@ -30,8 +30,8 @@ __all__ = ["Deliveries", "RecordedSend", "RecordedSends"]
 
 _OUTCOMES = {outcome: outcome.name.lower() for outcome in Outcome}
 _IN_TRANSACTION = {"committed": ("confirmed", "accepted")}
-"""For a transaction that ended with ``committed``: the ledger's name for the outcome of a send, and its name for the
-outcome of a received message. If a transaction ended as ``rolled_back`` or ``unknown``, both outcomes have this name.
+"""The names in the ledger for the outcome of a send and for the outcome of a received message, if their transaction was
+committed. For a transaction that ended as ``rolled_back`` or ``unknown``, the ledger has this same word for both.
 """
 
 

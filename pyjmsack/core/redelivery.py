@@ -22,8 +22,8 @@ def redelivery_delay(
 ) -> float:
     """Return the seconds to wait before redelivery number ``redelivery``, which counts from 1.
 
-    ``vary(low, high)`` returns a random number. With collision avoidance, the wait is longer or shorter by this part of
-    its length.
+    ``vary(low, high)`` returns a random number from ``low`` to ``high``. With collision avoidance, the wait is made
+    longer or shorter by a random part of its length, at most ``collision_avoidance_percent``.
     """
     if redelivery <= 1:
         wait = policy.initial_redelivery_delay

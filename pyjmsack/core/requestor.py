@@ -47,7 +47,8 @@ def reply_to(request: Message, reply: object) -> tuple[Message, Destination]:
 
 
 GIVEN_UP = 10_000
-"""The largest number of requests that were given up and whose correlation ids one requestor remembers."""
+"""The largest number of correlation ids that one requestor remembers. These are the ids of requests that were given
+up."""
 REPLIES = 100
 """The largest number of replies to one request that are kept for its caller. The caller takes the first reply that can
 be decoded."""

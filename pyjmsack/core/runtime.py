@@ -39,7 +39,7 @@ def run_commands(outbox: deque[Command]) -> None:
 
 
 def refuse_commands(outbox: deque[Command], error: Exception) -> None:
-    """Fail the calls that wait for a command with this error, because the loop does no more work for this
+    """Let each call that waits for a command get this error, because the loop does no more work for this
     connection.
     """
     for _, arguments in taken(outbox):

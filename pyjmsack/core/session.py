@@ -323,7 +323,9 @@ class Session:
             consumer.settle_one(message, outcome)
 
     def _warn_of_second(self, outcome: Outcome, message: Message) -> None:
-        """Log, once, that a message has its outcome already (S28). A second acceptance is harmless, so it is silent."""
+        """Log, once, that a message has its outcome already (S28). A second acceptance is not logged,
+        because it is harmless.
+        """
         if outcome is not Outcome.ACCEPTED and not self._has_warned:
             self._has_warned = True
             place = message._destination

@@ -100,7 +100,8 @@ class Counts:
         """The messages that were refused for ever. This consumer does not get these messages again."""
         self.torn = 0
         self.ended: Counter[AckType] = Counter()
-        """The number of messages that ended without being accepted, for each reason by its name in ActiveMQ (S190)."""
+        """The number of messages that ended without being accepted, for each kind of acknowledgement, which tells the
+        reason (S190)."""
 
     @property
     def gone(self) -> int:

@@ -88,9 +88,10 @@ def ended(done: Completion[None], deadline: Deadline, what: str) -> Steps[None]:
 
 def together(all_steps: Iterable[Steps[None]], deadline: Deadline) -> Steps[None]:
     """Run several step generators at the same time, until ``deadline``. All of them send their requests before the
-    first one waits. The deadline does not shorten a wait that has no limit of its own. The loop ends such a wait at
-    once, and the next steps rely on this end. If one generator raises an error, the other generators are closed, and
-    clean up.
+    first one waits. If one generator raises an error, the other generators are closed, and clean up.
+
+    A wait that has no limit of its own gets no limit from the deadline either. Such a wait is short, because only the
+    loop has to do something, and the steps after the wait rely on it being done.
     """
     under_way = [*all_steps]
     try:

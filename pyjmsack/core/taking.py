@@ -142,7 +142,9 @@ class Taking:
 
     @property
     def stalled(self) -> bool:
-        """Whether nothing is handed out although the inbox may hold messages."""
+        """True if no message is handed out now, even if the inbox holds messages: the consumer was stopped, the caller
+        holds too many unacknowledged messages, or the next message must wait (for its delay, for an answer of the
+        guard's file, for a digest, or for a listener that works on an earlier delivery of it)."""
         inbox, unsettled = self._inbox, self._unsettled
         if self._at_work or inbox.untold or self._stopped:
             return True

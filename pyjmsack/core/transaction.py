@@ -191,8 +191,8 @@ class Transactions:
     def commit(self) -> Steps[None]:
         """Make the transaction's work take effect (S75, S78).
 
-        Every send must be answered first. Otherwise the broker could refuse a send after the commit was sent, and would
-        commit the other sends without it.
+        Every send must be answered first. Otherwise the broker could refuse one send after the commit was sent, and
+        would commit the other sends without this send.
 
         Raises:
             TransactionRolledBackException: the transaction was rolled back, or its outcome is unknown (S79, S86, S87,
@@ -301,17 +301,17 @@ class Transactions:
     def _discharge(self, operation: Any, undone: Iterable[Participant] = ()) -> Steps[BaseException | None]:
         """End the transaction, and begin the next one in the same burst. Return the error if the end failed.
 
-        If the transaction is rolled back, the consumers in ``undone`` give their prefetched messages back at this
-        moment:
+        If the transaction is rolled back, the consumers in ``undone`` give their prefetched messages back:
 
         - after the rollback, because ActiveMQ Classic delivers messages again in the order in which they went back to
           the queue (Artemis keeps the order of the queue in any case);
         - before new credit is granted;
-        - in the same command as the rollback, because some providers deliver messages again themselves. If the broker
-          is quick, such a provider could otherwise put these messages before the messages of the rollback.
+        - in the same command as the rollback. Some providers do not give messages to the broker, but deliver them again
+          themselves. If the broker is quick, such a provider could otherwise deliver the prefetched messages before the
+          messages of the rollback.
 
-        The client makes its next transaction only after the request was submitted. So if Ctrl-C ends the caller before
-        the request, the old transaction is still the open one.
+        The new :class:`Transaction` is made only after the request was submitted. So if Ctrl-C ends the caller before
+        that, the old transaction is still the open one.
         """
         ended: Completion[None] = Completion()
         begun: Completion[None] = Completion()

@@ -462,8 +462,9 @@ class Unsettled:
         self._settle_all([inbound for inbound in list(self.delivered) if inbound.generation <= lost], outcome)
 
     def _settle_all(self, delivered: list[Inbound], outcome: Outcome) -> None:
-        """Choose one outcome for the stale messages and for ``delivered``. The caller collected ``delivered`` before
-        this method looks into ``stale``. So a message that the loop moves to ``stale`` meanwhile is not missed."""
+        """Choose one outcome for the stale messages and for ``delivered``. The calling method collected ``delivered``
+        before this method looks into ``stale``. So a message that the loop moves to ``stale`` meanwhile is not missed.
+        """
         with self._choosing:
             stale = list(self.stale)
             self.stale.clear()

@@ -61,8 +61,9 @@ def restrict_suites(context: ssl.SSLContext, transport: TransportOptions) -> Non
     new = [name for name in wanted if known[name]]
     if new and len(new) < sum(known.values()) and context.maximum_version == ssl.TLSVersion.TLSv1_3:
         raise UnsupportedFeatureException(
-            "transport.enabledCipherSuites and disabledCipherSuites: Python cannot choose among the suites of TLS 1.3:"
-            f" name all of {', '.join(name for name in known if known[name])}, or none, or pass an ssl_context"
+            "transport.enabledCipherSuites and disabledCipherSuites: Python cannot choose among the suites of TLS 1.3;"
+            f" name all of them ({', '.join(name for name in known if known[name])}) or none of them, or pass an"
+            " ssl_context"
         )
     if old:
         context.set_ciphers(":".join(old))

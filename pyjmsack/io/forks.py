@@ -22,9 +22,9 @@ def when_forked(call: Callable[[], object]) -> None:
 def shared_lock() -> AbstractContextManager[Any]:
     """Return a new lock for a module.
 
-    In a child process made by ``fork`` the lock is free. Otherwise a thread could hold the lock at the moment of the
-    fork, and this thread does not exist in the child. The lock is reentrant: a signal handler gets the lock even if its
-    thread holds the lock already.
+    In a child process made by ``fork`` the lock is free, even if a thread of the parent held the lock at the moment of
+    the fork. This thread does not exist in the child, so nobody could release the lock there. The lock is reentrant: a
+    signal handler gets the lock even if its thread holds the lock already.
     """
     lock = threading.RLock()
     when_forked(lock._at_fork_reinit)  # type: ignore[attr-defined]  # as the standard library does

@@ -88,8 +88,8 @@ class GuardFile:
         self._failing_since: float | None = None
         self._told = False
         self._stuck = False
-        """True if the last try failed before the thread had answered the questions. The questions then wait for the
-        next try."""
+        """True if the last try failed before the thread had done the lookups. The lookups then wait for the next
+        try."""
         self._idle = True
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="pyjmsack-guard", daemon=True)

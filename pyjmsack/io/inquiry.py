@@ -22,8 +22,8 @@ __all__ = ["History", "Inquiry", "Opened", "shaken"]
 SILENCE = 0.7
 """Seconds of silence after which the port is asked. Brokers usually answer the first bytes within milliseconds."""
 SILENCE_OF_TLS = 0.4
-"""Seconds of silence after which the port is asked during a TLS handshake. The TLS of a port answers a handshake
-without help from the broker."""
+"""Seconds of silence after which the port is asked during a TLS handshake. This time is shorter,
+because the TLS layer of a port answers by itself, without help from the broker."""
 LAST_CHANCE = 1.0
 """Seconds in which the port may still answer in the protocol of its URL, after the port answered in the other
 protocol."""

@@ -42,8 +42,8 @@ async def connect(
     before. At the second close the descriptor may belong to another connection.
 
     Args:
-        opened: called with the address when the socket is connected, or on other loops when it is about to be. The TLS
-            handshake comes after this.
+        opened: called with the address when the socket is connected, and before the TLS handshake. For a loop of
+            another library, which connects the socket itself, ``opened`` is called just before this loop connects.
 
     Raises:
         OSError: no address can be reached, or the TLS handshake failed.

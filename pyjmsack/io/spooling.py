@@ -22,8 +22,9 @@ class SpoolFile:
     """A temporary file without a name. The system removes the file even if the process is killed.
 
     A finalizer closes the file when no message in it is used any more. The method ``__del__`` cannot do this, because
-    weak references to the file stay valid until ``__del__`` has returned, and other threads run in the meantime.
-    Therefore the loop could take a closed file from a :class:`Spooler`, and a consumer would end with an error.
+    weak references to the file stay valid until ``__del__`` has returned, and other threads run in the meantime. So
+    if ``__del__`` closed the file, the loop could take the closed file from a :class:`Spooler`, and a consumer would
+    end with an error.
     """
 
     def __init__(self, directory: str | None) -> None:

@@ -131,7 +131,7 @@ _ROWS: Final = (
     *renamed({"jms.keyStoreType": "transport.keyStoreType", "jms.trustStoreType": "transport.trustStoreType"}),
     *by_hand("jms.keyAndTrustManagers", SSL_CONTEXT),
     # options of failover, discovery and fan-out
-    *by_hand("nestedExtraQueryOptions", "write each option with the prefix nested. after the parentheses"),
+    *by_hand("nestedExtraQueryOptions", "write each option after the parentheses, as nested.NAME=VALUE"),
     *refused("fanOutQueues minAckCount", ONE_BROKER),
     *refused(
         "discovery.maxReconnectDelay discovery.initialReconnectDelay discovery.useExponentialBackOff", NO_DISCOVERY
@@ -140,7 +140,7 @@ _ROWS: Final = (
     # options of a broker inside the Java process
     *by_hand(
         "broker.persistent broker.useJmx broker.useShutdownHook broker.schedulerSupport create waitForStart marshal",
-        "no broker runs inside a Python process; pyjmsack.broker.EmbeddedActiveMQ starts one",
+        "no broker runs inside a Python process; pyjmsack.broker.EmbeddedActiveMQ starts a broker process",
     ),
     *by_hand("broker.brokerName async", NO_BROKER_INSIDE),
 )

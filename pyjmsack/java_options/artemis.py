@@ -265,7 +265,10 @@ _ROWS: Final = (
     *refused("httpUpgradeEnabled httpUpgradeEndpoint useServlet servletPath httpResponseTime http-enabled", _HTTP),
     *refused("httpServerScanPeriod activemqServerName proxyProtocolEnabled", _HTTP),
     *refused("socksEnabled socksHost socksPort socksVersion socksUsername socksPassword socksRemoteDNS", _SOCKS),
-    *by_hand("useInvm serverId", "no broker runs inside a Python process; pyjmsack.broker.EmbeddedArtemis starts one"),
+    *by_hand(
+        "useInvm serverId",
+        "no broker runs inside a Python process; pyjmsack.broker.EmbeddedArtemis starts a broker process",
+    ),
     # options of acceptors, which are sometimes copied into the URL of a client
     *ignored("protocol protocols backlog connectionsAllowed needClientAuth wantClientAuth autoStart router", _ACCEPTOR),
     *ignored("stompConsumerCredits stompConsumerWindowSize stompEnableMessageId stomp-enable-message-id", _ACCEPTOR),

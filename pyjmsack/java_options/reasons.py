@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 EXCEPTION_LISTENER: Final = "set connection.exception_listener"
-NO_BROKER_INSIDE: Final = "no broker runs inside a Python process; pyjmsack.broker starts one"
+NO_BROKER_INSIDE: Final = "no broker runs inside a Python process; pyjmsack.broker starts a broker process"
 NO_DISCOVERY: Final = "this client does not search for brokers by multicast; list them: failover:(amqp://a,amqp://b)"
 NO_JAVA_OBJECTS: Final = "bytes are never made into Java objects; only registered codecs read objects (S175)"
 NO_POOL: Final = "no pool is needed, because one connection carries any number of sessions"

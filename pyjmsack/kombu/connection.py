@@ -127,8 +127,9 @@ class Connection:
     def owes_error(self) -> bool:
         """Whether the connection is lost, and :meth:`wait` has not told the consumers yet.
 
-        kombu replaces a connection that cannot be used before it waits for messages. The new connection has none of the
-        consumers, so that nobody would learn of the loss, and the program would wait for ever.
+        Before kombu waits for messages, it replaces a connection that cannot be used. The new connection would have
+        none of the consumers. Nobody would then learn of the loss, and the program would wait for ever. Therefore kombu
+        is told that a lost connection can be used, until :meth:`wait` has raised the error.
         """
         untold = self.error is not None and not self._told and not self.closed
         return untold and any(channel.consumed for channel in self.channels)
@@ -185,8 +186,10 @@ class Connection:
             raise
 
     async def _replace(self, producer: MessageProducer) -> None:
-        """Send with a new producer from now on. Artemis refused a message of the old producer, because a queue is full.
-        Before this queue has room, Artemis gives the old producer no credit, not even for other queues.
+        """Send with a new producer from now on.
+
+        This is needed if Artemis refused a message of the old producer because a queue is full. Until this queue has
+        room, Artemis gives the old producer no credit, not even for other queues.
         """
         if self._producer is producer:
             new = await self._session.create_producer()

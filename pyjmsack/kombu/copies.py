@@ -1,8 +1,9 @@
-"""Recognises the copies of a message that a queue gets if several of its bindings cover the message.
+"""Lets a queue take a message once, even if several bindings of the queue bring a copy of the message.
 
-A queue gets one copy from each binding that existed when the message was sent. A binding that was made later brings no
-copy, even if it covers the message. So the queue must not drop a copy only because another binding covers the message
-too. All copies of a message have the same identity, by which this module recognises the copies.
+A queue gets one copy from each binding that covers the message and existed when the message was sent. A binding that
+was made later brings no copy, even if it covers the message. So the queue must not drop a copy only because another
+binding covers the message too. All copies of a message have the same identity, by which this module recognises the
+copies.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ Name = tuple[str, str]
 class Copies:
     """Lets one copy of each message through.
 
-    Several processes may consume a durable queue. They send all copies to the JMS queue with the same name, and the
-    broker keeps the first copy. A temporary queue has one consumer, which remembers by which binding a message came
-    first.
+    Several processes may consume a durable queue. Therefore each of them sends the copies on to the JMS queue of the
+    durable queue, and there the broker keeps only the first copy. A temporary queue has one consumer. This consumer
+    remembers by which binding a message came first.
 
     Args:
         session: a session of the connection.

@@ -10,8 +10,8 @@ broker                       durable queue with a binding               all othe
 ============================ ========================================== ==============================================
 Artemis, AMQP                shared durable subscription                topic consumer
 Classic                      queue of a virtual topic                   topic consumer
-Artemis, STOMP; others       none: the sender puts into the queues      topic consumer
-                             that are declared on its own connection
+Artemis, STOMP; others       none: the sender sends a copy to each      topic consumer
+                             queue that its own connection bound
 ============================ ========================================== ==============================================
 
 All coroutines here run on the loop of the connection.

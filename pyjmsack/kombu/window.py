@@ -22,8 +22,8 @@ class Asker(Protocol):
 class Window:
     """Limits how many messages one channel holds. Only the loop may use this object, except for :attr:`taken`.
 
-    A message takes one place from its arrival until its outcome. A message that the broker was asked for takes a place
-    too, before it arrives.
+    A message takes one place from its arrival until its outcome. A message that was requested from the broker takes a
+    place even before it arrives.
 
     Args:
         limit: the prefetch count; 0 means no limit.

@@ -105,8 +105,8 @@ def forbidden(reason: object) -> ManagementDeniedError:
     """
     return ManagementDeniedError(
         f"this user may not manage the broker ({reason}); in broker.xml a role of the user needs the permissions manage"
-        f" and send for {ADDRESS}, and createNonDurableQueue for the replies; without them browsing, sending and"
-        " receiving work"
+        f" and send for {ADDRESS}, and createNonDurableQueue for the replies; the user may browse, send and"
+        " receive without these permissions"
     )
 
 
@@ -176,10 +176,10 @@ class Artemis:
         return int((yield Request(f"queue.{source}", "moveMessages", arguments)))
 
     def retry(self, queue: str, selector: str | None) -> Steps[int]:
-        """Let the broker send messages back to the queue that each came from.
+        """Let the broker send each message back to the queue that the message came from.
 
-        The number in the broker's answer includes letters that stay because their queue does not exist any more. So
-        this method counts the letters before and after.
+        The number in the broker's answer includes letters that stay because their queue does not exist any more.
+        Therefore this method counts the letters before and after the request.
         """
         before = yield from self.count(queue, selector)
         arguments = () if selector is None else (core_filter(selector),)
@@ -224,7 +224,7 @@ def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
 
 
 def _asked_again(request: Request) -> Steps[Any]:
-    """Send a request, and send it again if Artemis failed because a queue was deleted while it listed the queues.
+    """Send a request, and send it again if Artemis failed because a queue was deleted while Artemis listed the queues.
 
     Raises:
         JMSException: the broker refuses the request, or failed each time.

@@ -202,14 +202,15 @@ class Manager:
         return self._run(self._verbs.move(source, target, selector, limit))
 
     def retry(self, queue: str, selector: str | None = None) -> int:
-        """Let the broker send dead letters back to the queue that each came from.
+        """Let the broker send each dead letter back to the queue that the letter came from.
 
         Args:
             queue: the name of the dead-letter queue.
             selector: sends only messages that fulfil this condition; ``None`` sends all.
 
         Returns:
-            The number of messages that left the queue. A letter whose queue does not exist any more stays.
+            The number of messages that left the queue. A letter stays in the dead-letter queue if the queue that it
+                came from does not exist any more.
 
         Raises:
             UnknownQueueError: there is no such queue.

@@ -197,8 +197,9 @@ class Jolokia:
     def _refused(self, code: int) -> JMSException:
         if code in (401, 403):
             return JMSSecurityException(
-                f"Jolokia at {self.url} refuses this login (HTTP {code}): the user needs a role that the console lets"
-                " in, admin by default, and the URL carries name and password as in http://NAME:PASSWORD@HOST:8161/..."
+                f"Jolokia at {self.url} refuses this login (HTTP {code}): the user needs a role that may use the web"
+                " console (admin by default), and the URL must contain the name and the password, as in"
+                " http://NAME:PASSWORD@HOST:8161/..."
             )
         return JMSException(f"{self.url} answered HTTP {code}; expected the URL of Jolokia, such as .../api/jolokia")
 

@@ -100,7 +100,9 @@ class ConnectionStatus:
 
 
 class ManagementDeniedError(JMSSecurityException):
-    """The broker let the user log in, but the user may not manage the broker. All other work is allowed as before."""
+    """The broker let the user log in, but the user may not manage the broker. The user may still do other work, such as
+    sending and receiving.
+    """
 
 
 class UnknownQueueError(InvalidDestinationException):

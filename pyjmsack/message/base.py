@@ -23,7 +23,7 @@ class Message(Headers, TypedProperties):
     """A message without a body of its own (S151).
 
     If no message class covers the body of a received message, ``body`` is the decoded AMQP value. Headers may always be
-    set (S163), except while a completion listener has the message (S73).
+    set (S163), except while the message waits for its completion listener (S73).
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Finds the classes of bodies that the generated code needs, and lists the names that this code may import."""
+"""Finds the classes of message bodies that the generated code needs, and lists the names that the code may import."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _WORD: Final = re.compile(r"\b[A-Za-z_]\w*\b")
 
 
 def used_classes(findings: Findings) -> dict[str, list[tuple[str, str]] | None]:
-    """Return the fields of each class that the listeners, the sends and the converter name. ``None`` stands for unknown
-    fields.
+    """Return the fields of each class that a listener, a method with a send or the converter uses, and of the classes
+    of these fields. ``None`` stands for unknown fields.
 
     In the result, a class comes after the classes of its fields.
     """

@@ -49,7 +49,7 @@ class ListenerDefaults:
         return template_of_boot(self.sends)
 
     def container(self) -> Container:
-        """Return the settings for a listener without the name of a container factory."""
+        """Return the settings for a listener that names no container factory."""
         least, most = self.settings.get("least"), self.settings.get("most")
         return Container(
             concurrency=f"{least or 1}-{most}" if most and most != least else least,
@@ -140,8 +140,8 @@ class _Reader:
         if self.profile:
             verdict = Verdict.BY_HAND
             why = (
-                f"of the profile {shown('name', self.profile)}: the generated code has only the settings outside of"
-                " profiles"
+                f"a key of the profile {shown('name', self.profile)}: the generated code has only the settings outside"
+                " of profiles"
             )
         if row.target == "destination" and not self.profile:
             broker = self.settings.broker
@@ -158,7 +158,9 @@ class _Reader:
             return False
 
     def _resolved(self, entry: Entry) -> str | None:
-        """Return a value with its placeholders replaced. If a placeholder has no value, add a row with this problem."""
+        """Return a value with its placeholders replaced. If a placeholder has no value, add a row that says so, and
+        return ``None``.
+        """
         self._say_defaults(entry)
         try:
             return resolve(entry.value, self.known)
@@ -187,7 +189,9 @@ class _Reader:
                 self.findings.add(place, key, shown(entry.key, entry.value), Verdict.CHANGED, "", why)
 
     def add_factories(self, merged: Mapping[str, Entry], mine: Mapping[str, Entry]) -> None:
-        """Add a connection factory for each prefix of keys that has a setting of the connection in this profile."""
+        """Add a connection factory for each prefix, if this profile has a key that begins with the prefix and is a
+        setting of the connection. Add a row for each key of a connection that has no row yet.
+        """
         for prefix in PREFIXES:
             rows = {
                 key: row
@@ -203,7 +207,7 @@ class _Reader:
                 self._add_part(row, entry)
 
     def _add_part(self, row: BootKey, entry: Entry) -> None:
-        """Add the row of a key that sets a part of a URL, or an option for which this file has no URL."""
+        """Add the row of a key that sets a part of a URL, or an option. The key has no row yet."""
         python = f"{row.target}={shown(entry.key, entry.value)}" if row.target else ""
         why = (
             "add this option to the URL of the connection factory"
@@ -314,13 +318,17 @@ def _template(row: BootKey, value: str) -> tuple[Verdict, str, str]:
             number = "None" if float(number) == 0 else "0"
         return Verdict.CHANGED, f"{call}(..., {row.target}={number})", "seconds in Python"
     if row.target in ("acknowledge", "transacted"):
-        return Verdict.BY_HAND, "create_session(AckMode....)", "the mode of the session that sends decides this"
+        return Verdict.BY_HAND, "create_session(AckMode....)", "choose the mode of the session that sends"
     if row.target == "persistent":
         value = "PERSISTENT" if value.lower() in _TRUE else "NON_PERSISTENT"
     if row.target in ("persistent", "delivery_mode"):
         names = {"1": "NON_PERSISTENT", "2": "PERSISTENT"}
         name = value.upper().replace("-", "_")
-        return Verdict.CHANGED, f"send(..., delivery_mode=DeliveryMode.{names.get(name, name)})", "of each send"
+        return (
+            Verdict.CHANGED,
+            f"send(..., delivery_mode=DeliveryMode.{names.get(name, name)})",
+            "an argument of each send",
+        )
     return Verdict.CHANGED, f"send(..., {row.target}={value})", "an argument of each send"
 
 
@@ -345,10 +353,10 @@ _ARGUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
 }
 _QOS: Final = ("time_to_live", "priority", "delivery_mode")
 _STILL_TRANSACTED: Final = (
-    "Spring Boot makes the sessions transacted too, unless spring.jms.listener.session.transacted is false, and a"
+    "unless spring.jms.listener.session.transacted is false, Spring Boot makes the sessions transacted, and a"
     " transacted session has no other mode"
 )
 _WHYS: Final = {
-    "least": "Spring's container opens that many at once",
+    "least": "Spring's container opens this number of sessions when it starts",
     "most": ADDS_CONSUMERS,
 }

@@ -27,8 +27,8 @@ _WORTH_SAYING: Final[Mapping[str, str]] = {
         "this limit holds over AMQP; over STOMP Artemis has no limit: set jms.redeliveryPolicy.maxRedeliveries"
     ),
     "redelivery-delay": "the broker waits over AMQP; over STOMP set jms.redeliveryPolicy.redeliveryDelay in the client",
-    "redelivery-delay-multiplier": "as redelivery-delay",
-    "max-redelivery-delay": "as redelivery-delay",
+    "redelivery-delay-multiplier": "see redelivery-delay",
+    "max-redelivery-delay": "see redelivery-delay",
     "auto-create-queues": "with false, the broker refuses a consumer or a send if the queue does not exist",
     "auto-create-addresses": "with false, the broker refuses a send if the address does not exist",
     "default-consumer-window-size": "the setting is for core clients only; over AMQP set jms.prefetchPolicy.all",

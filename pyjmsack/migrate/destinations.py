@@ -1,5 +1,5 @@
-"""Translates names of destinations, with prefixes of JNDI, lists, wildcards, virtual topics, and options after the
-name.
+"""Translates names of destinations. A name may have a prefix of JNDI, wildcards, and options at its end, and may be a
+list or a virtual topic.
 """
 
 from __future__ import annotations
@@ -83,8 +83,9 @@ def _virtual_topic(name: str) -> str:
     if name.startswith("Consumer.") and ".VirtualTopic." in name:
         topic = name.partition(".VirtualTopic.")[2]
         return (
-            f'a virtual topic of Classic: create_shared_durable_consumer(create_topic("VirtualTopic.{topic}"),'
-            f' "{name.split(".")[1]}") on Artemis, or virtualTopicConsumerWildcards on its acceptor for OpenWire'
+            "a virtual topic of Classic: on Artemis, use"
+            f' create_shared_durable_consumer(create_topic("VirtualTopic.{topic}"), "{name.split(".")[1]}"), or set'
+            " virtualTopicConsumerWildcards at the acceptor for OpenWire"
         )
     return ""
 

@@ -29,7 +29,9 @@ __all__ = ["migrate"]
 _LARGEST: Final = 4 * 1024 * 1024
 _MOST_FILES: Final = 20_000
 _MOST_OTHERS: Final = 8 * 1024 * 1024
-"""The largest number of bytes that are read, for constants and classes, from sources that do not use JMS."""
+"""Sources that do not use JMS are read only for their constants and classes. This is the largest number of bytes of all
+these sources together.
+"""
 _WORTH: Final = (b"static final", b"record ", b"enum ", b"class ")
 _NOT_ENTERED: Final = {
     ".git",
@@ -228,8 +230,8 @@ class _Migration:
 
 
 def _nearest(port: Port, speaking: list[Port]) -> Port:
-    """Return the best port of the new protocol: a port with the same number, otherwise a port that uses TLS if ``port``
-    does.
+    """Return the best port of the new protocol: the port with the same number as ``port``. If there is none, the best
+    port is one that uses TLS exactly if ``port`` uses TLS.
     """
     return max(speaking, key=lambda other: (other.number == port.number, other.tls == port.tls))
 

@@ -112,8 +112,8 @@ def as_toml(findings: Findings) -> str:
 
 
 def as_environment(findings: Findings) -> str:
-    """Return variables for a shell: the variables that the commands of pyjmsack read, and an empty variable for each
-    secret, and for the user name if no file has the user name.
+    """Return variables for a shell: the variables that the commands of pyjmsack read. Some of them are empty, and the
+    user has to fill them in: one for each secret, and one for the user name if no file has the user name.
 
     Args:
         findings: what :func:`pyjmsack.migrate.migrate` returned.

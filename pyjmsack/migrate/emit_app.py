@@ -25,8 +25,8 @@ _MODES: Final = {
 _CLIENT_ID_OF_URL: Final = re.compile(r"(?<=[?&])jms\.clientID=([^&]*)&?")
 _WORD: Final = re.compile(r"\b[A-Za-z_]\w*\b")
 _STRICT: Final = (
-    "Records of Java take JSON without some of their components, and a dataclass takes only JSON with each field that"
-    " has no default: write `| None = None` behind fields that may be missing or null."
+    "Records of Java take JSON without some of their components. A dataclass takes JSON only if the JSON has each field"
+    " that has no default: write `| None = None` behind each field that may be missing or null."
 )
 _RETRIES: Final = {"activemq": "Retry(6, delay=1, backoff=1)", "artemis": "Retry(delay=0)", "qpid": "Retry(delay=0)"}
 """For each Java client: the ``Retry`` that treats a rolled back message as this client does. The clients of Artemis and
@@ -192,7 +192,7 @@ def _listener(
     told = remark(f"{listener.place}: {other}") if other else ""
     remarks, body = code
     if listener.answers and listener.answer:
-        remarks += remark(f"{listener.place}: its answers have settings: {listener.answer}", "    ")
+        remarks += remark(f"{listener.place}: the answers of this listener have settings: {listener.answer}", "    ")
     return (
         f"{told}{head}\n"
         f"{_def(name, listener.parameters or [('message', 'Message')], listener.answers)}\n"

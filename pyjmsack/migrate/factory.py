@@ -228,7 +228,7 @@ def _take_login(findings: Findings, place: Place, key: str, members: Iterable[Ja
     for member in members:
         if member.user:
             draft.factory.username = member.user
-            why = "a login in a URL ends up in logs; it is an argument of ConnectionFactory"
+            why = "a login in a URL ends up in logs: give the login to ConnectionFactory"
             findings.add(place, f"{key} user", member.user, Verdict.CHANGED, f"username={member.user!r}", why)
         if member.has_password:
             draft.factory.secrets["jms.password"] = PASSWORD

@@ -1,4 +1,4 @@
-"""For each setter of Spring's beans in Java code: the argument of ``App``, listener or send that replaces the
+"""For each setter of Spring's beans in Java code: the argument of ``App``, of a listener or of a send that replaces the
 setter.
 """
 
@@ -24,8 +24,8 @@ def delivery_mode(value: str) -> str:
 
 
 def at_most(value: str) -> str:
-    """Return the concurrency with a lower limit. For the default container of Spring a single number is the upper
-    limit.
+    """Return the concurrency as a range such as ``1-5``. A single number becomes the upper limit, as in the default
+    container of Spring, and the lower limit is 1.
     """
     return f"1-{value}" if value.isdecimal() and int(value) > 1 else value
 
@@ -50,7 +50,11 @@ LITERALS: Final[Mapping[str, Mapping[str, tuple[str, Callable[[str], str], str]]
         "deliveryDelay": ("app.sender.send(..., delivery_delay={})", seconds, f"{_SEND}; seconds in Python"),
         "priority": ("app.sender.send(..., priority={})", str, _SEND),
         "deliveryMode": ("app.sender.send(..., delivery_mode={})", delivery_mode, _SEND),
-        "receiveTimeout": ("app.sender.request(..., timeout={})", seconds, "seconds in Python, of each request"),
+        "receiveTimeout": (
+            "app.sender.request(..., timeout={})",
+            seconds,
+            "an argument of each request; seconds in Python",
+        ),
     },
 }
 """For each kind of bean and each setter: the Python text, a function that turns the Java value into Python code, and
@@ -66,7 +70,7 @@ BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
         ),
         "pubSubDomain": (
             (_CHANGED, "app.listener(..., topic=True)", _TOPIC),
-            (Verdict.SAME, "app.listener(...)", "a name is that of a queue unless topic=True"),
+            (Verdict.SAME, "app.listener(...)", "a name is the name of a queue, unless topic=True"),
         ),
         "subscriptionDurable": (
             (_CHANGED, 'app.listener(..., topic=True, subscription="name")', "durable by default"),
@@ -88,7 +92,7 @@ BOOLEANS: Final[Mapping[str, Mapping[str, tuple[Said, Said]]]] = {
     "template": {
         "pubSubDomain": (
             (_CHANGED, "app.sender.send(..., topic=True)", _SEND),
-            (Verdict.SAME, "app.sender.send(...)", "a name is that of a queue unless topic=True"),
+            (Verdict.SAME, "app.sender.send(...)", "a name is the name of a queue, unless topic=True"),
         ),
         "explicitQosEnabled": (
             (Verdict.IGNORED, "", "arguments of app.sender.send always count"),

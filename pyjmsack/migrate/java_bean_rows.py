@@ -276,8 +276,8 @@ class BeanRows:
             self._converter(bean, made, name)
         elif kind == "container":
             why = (
-                "the rows below have its settings, and the generated code has them at each listener that names this"
-                " bean"
+                "the rows below show the settings of this bean, and the generated code writes these settings at each"
+                " listener that names the bean"
             )
             self._findings.add(place, name, made.class_name, Verdict.CHANGED, "arguments of app.listener", why)
         elif kind == "template":
@@ -287,8 +287,8 @@ class BeanRows:
             self._destination(bean, made, name)
         elif made.class_name == "SimpleMessageConverter":
             why = (
-                "this converter sends a Map as a MapMessage: send MapMessage({...}); a parameter of type dict gets its"
-                " content"
+                "this converter sends a Map as a MapMessage: send MapMessage({...}); a parameter of type dict gets the"
+                " content of a MapMessage"
             )
             self._findings.add(place, name, made.class_name, _HAND, "App(url)", why)
         elif made.class_name.endswith("Converter"):
@@ -419,8 +419,8 @@ def _shown(one: Property) -> str:
 
 
 def _qos(one: Property) -> Said:
-    """Return the replacement for ``new QosSettings(mode, priority, milliseconds)`` of answers: code that makes an
-    ``Answer``.
+    """Return the replacement for ``new QosSettings(mode, priority, milliseconds)`` as the setting for answers: code
+    that makes an ``Answer``.
     """
     made = one.only.made
     values = [each.value for each in made.arguments] if made is not None else []
@@ -435,8 +435,8 @@ def _qos(one: Property) -> Said:
 
 
 def _send_qos(one: Property, why: str) -> Said:
-    """Return the replacement for ``new QosSettings(mode, priority, milliseconds)`` of a template: arguments of a
-    send.
+    """Return the replacement for ``new QosSettings(mode, priority, milliseconds)`` as the setting of a template:
+    arguments of a send.
     """
     verdict, python, _ = _qos(one)
     return verdict, python.replace("return Answer(body, ", "app.sender.send(..., "), why

@@ -13,7 +13,9 @@ from pyjmsack.migrate.java_values import Known, fields_of, value_of
 __all__ = ["Argument", "Bean", "Made", "Property", "beans_of", "by_name"]
 
 _NO_BEANS: Final = ("", "embedded", "component", "jndi", "redeliveryPolicy", "prefetchPolicy", "presettlePolicy")
-"""Kinds of objects that get no row for the object, because the rows of single lines are enough."""
+"""The kinds of objects for which a method with ``@Bean`` gets no row of its own in the report, because the rows for the
+single lines of Java code are enough.
+"""
 _CONDITIONS: Final = {"if", "else", "for", "while", "do", "try", "catch", "finally", "switch", "case", "default"}
 _LONGEST_ANNOTATION: Final = 50
 _LONGEST_PARAMETERS: Final = 1_000
@@ -58,7 +60,7 @@ class Made:
     arguments: list[Argument] = field(default_factory=list)
     properties: list[Property] = field(default_factory=list)
     entries: dict[str, str] = field(default_factory=dict)
-    """The simple name of each class, by its key, if the object is a map from texts to classes. Otherwise empty."""
+    """If the object is a map from texts to classes: the simple name of the class for each text. Otherwise empty."""
     by_boot: bool = False
     """Whether Spring Boot configures the object first, by ``configurer.configure(…)``."""
 

@@ -20,7 +20,7 @@ __all__ = ["complete_bodies", "sent_in"]
 
 _SENDS: Final = {"convertAndSend", "convertSendAndReceive"}
 _NO_TYPE: Final = {"Duration", "Period", "LocalTime", "OffsetTime", "Year", "YearMonth", "MonthDay"}
-"""Types of ``java.time`` for which the body of a message has no Python type."""
+"""Types of ``java.time`` that no Python type replaces in the body of a message."""
 _CAMEL: Final = re.compile(r"_*[A-Za-z0-9]+", re.ASCII)
 """The pattern of names that ``camel_case=True`` does not change."""
 _DEFAULT: Final = re.compile(r"([A-Za-z_]\w*)(?:\.(\w+)|\()", re.ASCII)
@@ -98,8 +98,8 @@ def _say_class(findings: Findings, name: str, shape: Shape) -> None:
 
 
 def _checked(findings: Findings, name: str, shape: Shape) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a class. A default that Python code cannot have becomes ``None``, and a row has the
-    reason.
+    """Yield the fields of a class. If the default of a field cannot be Python code, the default becomes ``None``, and a
+    row says so.
     """
     fields = findings.classes.get(name, [])
     names = {field for field, _ in fields}

@@ -26,7 +26,7 @@ _ZEROS: Final = {
     **dict.fromkeys(("double", "float"), "float = 0.0"),
     "boolean": "bool = False",
 }
-"""The annotation and the default of a field that cannot be null."""
+"""For each Java type that cannot be null: the annotation and the default of a field of this type."""
 _MOST: Final = 500
 """The largest number of classes that are read from one source, and of fields that are read from one class."""
 _MAY_MISS: Final = {"Nullable", "JsonInclude"}
@@ -43,7 +43,7 @@ _CHANGE_JSON: Final = {
 _MOST_CHECKS: Final = 20
 _LONGEST_HEAD: Final = 200
 _LONGEST: Final = 5_000
-"""The largest number of tokens of the components of a record, or of the names of an enumeration."""
+"""The largest number of tokens in the components of a record, or in the names of an enumeration."""
 _MOST_BASES: Final = 8
 ENUM: Final = "= "
 """In the fields of an enumeration, each annotation begins with this text, and the value in JSON follows."""
@@ -325,7 +325,7 @@ def _annotations(tokens: Tokens, index: int) -> tuple[int, str | None]:
 
 def _fields(tokens: Tokens, inside: range, notes: list[Note]) -> Iterator[tuple[str, str, int]]:
     """Yield the fields of a class that are in JSON, with their lines. Each field has a default, because in Java a field
-    that is missing in the JSON keeps its first value. A default that is not a literal becomes a note.
+    that is missing in the JSON keeps its initial value. A default that is not a literal becomes a note.
     """
     index = inside.start
     while index < inside.stop:
@@ -354,8 +354,8 @@ def _fields(tokens: Tokens, inside: range, notes: list[Note]) -> Iterator[tuple[
 
 
 def _value(tokens: Tokens, kind: str, part: range) -> str:
-    """Return the first value of a field as Python code. Return an empty text if the value is not a literal, a constant
-    or an empty collection.
+    """Return the initial value of a field as Python code. Return an empty text if the value is not a literal, a
+    constant or an empty collection.
     """
     source = tokens.source(part)
     collection = kind.partition("[")[0]
@@ -418,6 +418,6 @@ def _enumeration(tokens: Tokens, inside: range, full: str) -> Shape:
                 shape.fields.append((name, f"{ENUM}{named or name!r}"))
     for index in whole:
         if tokens.is_at(index, "@", "JsonValue"):
-            why = "in JSON a name is the value that @JsonValue returns: write these values after the names"
+            why = "the JSON has the value that @JsonValue returns, and not the name: write these values after the names"
             shape.notes.append(Note(tokens.all[index].line, "", "@JsonValue", why))
     return shape

@@ -61,7 +61,8 @@ def configured_names(tokens: Tokens, prefixes: Mapping[str, str], keys: Iterable
 
 
 def without_expressions(text: str, known: Known) -> str:
-    """Return a text in which the value replaces each ``#{'text'}``, and each ``#{@bean.property}`` with a known class.
+    """Return a text in which each ``#{'text'}`` is replaced by its text, and each ``#{@bean.property}`` by the value of
+    the property, if this value is known.
 
     Other expressions stay.
     """

@@ -109,8 +109,8 @@ def _only(tokens: Tokens, method: Method, sends: Iterable[range]) -> bool:
 
 
 def _is_live(send: Send, function: Function, classes: Iterable[str]) -> bool:
-    """Return whether a send is fully translated, and whether all names in the send are parameters of its function, or
-    classes.
+    """Return True if a send is fully translated, and each name in the send is a parameter of its function, a class, or
+    a name of Python or pyjmsack.
     """
     if send.why or not send.arguments or UNKNOWN in send.python(""):
         return False

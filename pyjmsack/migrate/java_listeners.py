@@ -241,14 +241,14 @@ class _Reader:
             self._findings.add(Place(self._file, head.line), "(answer)", "String", _HAND, python, why)
 
     def _say_generic(self, inside: range) -> None:
-        """Add a row for each generic class, such as ``Page<Order>``, because a dataclass cannot have the types in the
-        brackets.
+        """Add a row for each generic class, such as ``Page<Order>``, because the generated dataclass cannot have the
+        types between ``<`` and ``>``.
         """
         tokens = self._tokens
         for index in inside:
             if tokens.is_at(index + 1, "<") and (name := tokens.all[index].text) in self._findings.classes:
                 code = tokens.source(range(index, min(index + 6, inside.stop)))
-                why = "a field whose type comes from the brackets is Any, and an object in the field is a dict"
+                why = "a field whose type stands between < and > has the type Any, and an object in the field is a dict"
                 place = Place(self._file, tokens.all[index].line)
                 self._findings.add(place, name, shown("code", code), _HAND, "", why)
 

@@ -27,7 +27,9 @@ _HARMLESS: Final = {"build", "copyHeaders", "setHeaderIfAbsent"}
 
 @dataclass(slots=True)
 class SetInMessage:
-    """The settings that the code makes. ``why`` lists the steps that are left to the user."""
+    """The settings that Java code makes in a message before the send. ``why`` lists the steps that are left to the
+    user.
+    """
 
     body: str = UNKNOWN
     properties: dict[str, str] = field(default_factory=dict)
@@ -54,7 +56,7 @@ def set_in(at: Expressions, part: range) -> SetInMessage:
     if words & {"if", "for", "while", "switch", "?"}:
         found.why.append("the code sets headers under a condition")
     if not calls and len(part) > 1 and not _gives_back(tokens, part):
-        found.why.append("this code is not read: look at its settings in the message")
+        found.why.append("this code is not read: look what the code sets in the message")
     elif len(part) == 1:
         found.why.append("code elsewhere sets headers or makes the message")
     return found

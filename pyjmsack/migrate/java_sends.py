@@ -27,7 +27,7 @@ TEMPLATES: Final = {
     "JmsTemplate", "JmsOperations", "JmsMessagingTemplate", "JmsMessageOperations", "JmsMessageSendingOperations",
     "JmsClient",
 }  # fmt: skip
-"""The classes and interfaces whose objects send."""
+"""The classes and interfaces whose objects send messages."""
 _SENDS: Final = {
     "convertAndSend": "send",
     "send": "send",
@@ -50,7 +50,7 @@ _WHY_OTHERS: Final = {
 }
 _KEEP: Final = "an App has no such call: make a consumer or browser with a connection of your own"
 _LONGEST: Final = 2_000
-"""The largest number of tokens of the arguments of a call."""
+"""The largest number of tokens in the arguments of a call."""
 _NOT_OF_REQUESTS: Final = ("delivery_mode", "delivery_delay", "correlation_id", "reply_to")
 _ORDER: Final = ("topic", "properties", "correlation_id", "reply_to", "delivery_mode", "priority", "time_to_live",
                  "delivery_delay")  # fmt: skip

@@ -141,7 +141,7 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         r"\bnew\s+JmsTemplate\s*\(|\bJms(?:Messaging)?Template\b(?=\s+\w+\s*[;,)=])",
         _NEW,
         "app.sender of pyjmsack.App, or producer.send(body, destination)",
-        "an App joins the transaction of the listener that sends",
+        "a send within a listener joins the transaction of the listener",
     ),
     (
         r"\bconvertAndSend\s*\(",
@@ -153,7 +153,7 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         r"\b(?:convertSendAndReceive|sendAndReceive)\s*\(",
         _HAND,
         "app.sender.request(destination, body, timeout=seconds)",
-        "without a reply in time it raises RequestTimedOutException, and does not return null",
+        "if no reply comes in time, the call raises RequestTimedOutException, and does not return null",
     ),
     (
         r"\breceiveAndConvert\s*\(",
@@ -203,13 +203,13 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         r"\bsetReceiveTimeout\s*\(",
         _NEW,
         "timeout=seconds of each request or receive",
-        "seconds in Python; a listener needs no time",
+        "seconds in Python; a listener needs no time-out",
     ),
     (
         r"\bset(?:TypeIdPropertyName|TypeIdMappings)\s*\(",
         _NEW,
         'JsonConverter("_type", {"order": Order})',
-        "one argument has the property, and the other has the mapping with the same names",
+        "the first argument is the property, and the second is the mapping, with the same names as in Java",
     ),
     (r"\bJMSXDeliveryCount\b", _SAME, "message.delivery_count", "1 is the first delivery"),
     (r"@Header\s*\(", _NEW, 'Annotated[str, Header("region")]', "see the parameters in the generated App"),
@@ -262,7 +262,7 @@ _PATTERNS: Final[tuple[tuple[str, Verdict, str, str], ...]] = (
         r"@(?:Profile|Conditional\w*)\s*\(",
         _HAND,
         "",
-        "a condition: the generated code has the part under the condition in each environment",
+        "the generated code does not check this condition: it has the part under the condition everywhere",
     ),
     (
         r"\bimplements\s+(?:JmsListenerConfigurer|(?:SessionAware)?MessageListener)\b|\bnew\s+\w*JmsListenerEndpoint\s*\(",
@@ -317,7 +317,7 @@ def read_sources(
 
     Args:
         codes: the sources that use JMS, by file.
-        others: further sources, which only have constants, and the classes of bodies.
+        others: further sources, which are read only for constants and for the classes of bodies.
         known: values for ``${NAME}``.
         boot: the settings of listeners in the properties of Spring Boot.
         template: the settings of the ``JmsTemplate`` in these properties.
@@ -394,8 +394,8 @@ def _worth(codes: Mapping[str, str], others: Mapping[str, str]) -> dict[str, str
 
 
 def _name_types(findings: Findings, shapes: Mapping[str, Shape], codes: Mapping[str, str]) -> None:
-    """Add the full name of each body class without a mapping to ``types``, because Spring writes the full name into the
-    type property.
+    """Add the full name of each class of a body to ``types``, if Spring has no mapping for the class. Spring then
+    writes the full name into the type property.
     """
     if not findings.type_property:
         return
@@ -423,7 +423,7 @@ def _read_lines(
             continue
         place = Place(file, number)
         if _MDB.search(line):
-            why = "a message-driven bean: a consumer with a message_listener, in a transacted session"
+            why = "a consumer with a message_listener, in a transacted session, replaces this message-driven bean"
             findings.add(place, "@MessageDriven", "", _HAND, "consumer.message_listener = f", why)
         for found in _CREATE.finditer(line):
             topic = found[1] == "Topic"

@@ -69,8 +69,8 @@ def value_of(tokens: Tokens, part: range, known: Known) -> str | None:
 
 
 def _joined(values: Sequence[str | None], written: bool) -> str | None:
-    """Join the values at ``+``. ``written`` says whether one value is a text in quotes, because only then ``+`` joins
-    texts.
+    """Join the values at ``+``. ``written`` says whether at least one value is a text in quotes, because only then
+    ``+`` joins texts.
     """
     found = [value for value in values if value is not None]
     if len(found) != len(values) or sum(map(len, found)) > _LONGEST:

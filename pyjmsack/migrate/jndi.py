@@ -98,7 +98,7 @@ class _Reader:
         another file.
         """
         if self.client == "qpid" or value.startswith("file:"):
-            why = "the file with the entries; give that file to `pyjmsack migrate`"
+            why = "this is the path of the file with the entries: give that file to `pyjmsack migrate`"
             self.findings.add(place, key, shown(key, value), Verdict.BY_HAND, "", why)
         else:
             self.urls.setdefault("connection_factory", (place, key, value))

@@ -240,8 +240,9 @@ class Findings:
     type_property: str = ""
     """The property of a message that names the type of its JSON. Empty if there is no such property."""
     types: dict[str, str] = field(default_factory=dict)
-    """The simple name of a Java class for each value of the property ``type_property``. If Spring has no mapping for a
-    class, the value is the full name of the class."""
+    """For each value of the property ``type_property``: the simple name of the Java class. If Spring has no mapping for
+    a class, the property has the full name of the class as its value.
+    """
     classes: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """The classes, records and enumerations of the sources: each field with its annotation and default. For a name of
     an enumeration, the annotation is ``= `` and its value in JSON.

@@ -71,7 +71,7 @@ def belongs_to_member(name: str) -> bool:
 
 
 def known_names(client: str) -> list[str]:
-    """Return the names of all options of a Java client, because an error suggests the nearest name."""
+    """Return the names of all options of a Java client. An error proposes the name nearest to a misspelt one."""
     return [*JAVA_OPTIONS[client], *OPTIONS, *IGNORED, *REFUSED]
 
 

@@ -33,7 +33,8 @@ def open_text(row: Row) -> str:
 
 
 class Remarks:
-    """Assigns each row with a step for the user to one place of the generated code.
+    """Chooses the place of each comment: each row that leaves a step to the user becomes a comment at one place of the
+    generated code.
 
     Args:
         apps: the name of the app of each connection factory.
@@ -54,8 +55,8 @@ class Remarks:
         return next((each for each in self._findings.functions if each.has(place)), None)
 
     def of_function(self, function: Function | None) -> tuple[str, str]:
-        """Return the comments of a function, and its code. For a method with two annotations, both functions have the
-        same code.
+        """Return the comments of a function, and its code. A method with two annotations becomes two functions, which
+        have the same code.
         """
         if function is None:
             return "", _YOURS
@@ -74,7 +75,7 @@ class Remarks:
         return comments, _YOURS
 
     def left_functions(self) -> list[Function]:
-        """Return the methods that are not written yet and that send or run on a calendar."""
+        """Return the methods that the generated code does not have yet, and that send or have ``@Scheduled``."""
         left = [each for each in self._findings.functions if id(each) not in self._written]
         return [each for each in left if each.sends or "Scheduled" in each.annotations]
 
@@ -94,7 +95,7 @@ class Remarks:
         return "".join(remark(open_text(row)) for row in self._take(mine))
 
     def others(self) -> str:
-        """Return the comments of all rows that no other place has."""
+        """Return the comments of all rows that are not written at any other place."""
         found = self._take(self._left)
         title = "# Steps that are left to you, and have no place of their own below:\n" if found else ""
         return title + "".join(remark(open_text(row)) for row in found)

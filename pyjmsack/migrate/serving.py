@@ -35,8 +35,8 @@ _PULLS: Final = "consumer.allowPullListener=true"
 
 
 def destination_of(listener: Listener, factory: Factory) -> str:
-    """Return the destination of a listener with its options. If the prefetch is 0, an option is added that allows a
-    listener (S9).
+    """Return the destination of a listener with its options. If the prefetch is 0, add the option
+    ``consumer.allowPullListener``, without which the destination could have no listener (S9).
 
     Args:
         listener: the listener that was found.
@@ -109,8 +109,8 @@ def say_client_ids(findings: Findings) -> None:
 
 
 def own_variables(findings: Findings) -> None:
-    """Give each connection factory that is a bean its own environment variables, except the first factory with a
-    password.
+    """Give environment variables of its own to each connection factory that is a bean and has a secret. Only the first
+    of these factories keeps the usual variables.
 
     Two such factories are two brokers of one service. The factories of profiles are one broker in several environments.
     """

@@ -45,7 +45,7 @@ _FOLLOWED: Final = 20
 
 @dataclass(slots=True)
 class _Property:
-    """One property of a bean. Its value is a text, a reference to another bean, or a bean inside."""
+    """One property of a bean. Its value is a text, a reference to another bean, or a bean inside the property."""
 
     name: str
     line: int
@@ -339,7 +339,9 @@ class _Reader:
         key = f"{bean.name or 'container'}.{one.name}"
         mode = mode_of(value if one.name != "sessionTransacted" else "", transacted=transacted)
         if mode is None:
-            self._add(one.line, key, value, (Verdict.BY_HAND, "", "expected AUTO, CLIENT, DUPS_OK or a number of them"))
+            self._add(
+                one.line, key, value, (Verdict.BY_HAND, "", "expected AUTO, CLIENT, DUPS_OK, or the number of a mode")
+            )
         else:
             self._add(one.line, key, value, (Verdict.CHANGED, f"AckMode.{mode.mode.name}", mode.why))
 

@@ -43,7 +43,9 @@ def read_yaml(text: str) -> list[Entry]:
 
 
 def _bounded(documents: Iterable[Any]) -> list[Entry]:
-    """Count the keys while aliases are expanded, because aliases of aliases can make any number of keys."""
+    """Return the entries. The keys are counted while aliases are expanded, because aliases of aliases can make any
+    number of keys.
+    """
     entries: list[Entry] = []
     for document in documents:
         unfolded = [*islice(_entries(document, "", 0), _MOST_KEYS + 1 - len(entries))]

@@ -117,7 +117,8 @@ class Sampling:
         )
 
     def tracer(self, trace_id: int) -> Tracer:
-        """Return a tracer whose next span without a parent gets this trace id, because the decision was made for it."""
+        """Return a tracer whose next span without a parent gets this trace id, because the decision about this span was
+        made for this trace id."""
         tracer = copy(self._tracer)
         tracer.id_generator = _Given(trace_id, tracer.id_generator)
         return tracer

@@ -120,7 +120,11 @@ class _Types(Transformer[Token, Operand]):
     @staticmethod
     def _nest(outer: Token, inner: Operand, kind: str) -> Operand:
         if inner.depth >= MAX_DEPTH:
-            raise _Refused(f"expected at most {MAX_DEPTH} nested parentheses, NOT and signs", _at(outer))
+            raise _Refused(
+                f"expected at most {MAX_DEPTH} levels of nesting; each parenthesis, each NOT and each sign (+ or -) is"
+                " one level",
+                _at(outer),
+            )
         return Operand(kind, _at(outer), inner.depth + 1)
 
     @staticmethod

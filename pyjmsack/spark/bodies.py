@@ -59,7 +59,7 @@ def message_of(session: Session, body: bytes | str | None, body_type: str | None
     """Return a new message with this body, as the reverse of :func:`body_of`. Without a type, a ``str`` makes a text
     message and ``bytes`` make a bytes message.
 
-    The session creates the message, because the options of the URL for properties then apply.
+    The session creates the message, so that the URL options for properties apply to the message.
 
     Raises:
         MessageFormatException: the type cannot be sent, or the body does not fit the type.

@@ -189,7 +189,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
     """Return the options of a source.
 
     Args:
-        given: the texts by the names of the options. As usual in Spark, the case of a name does not matter.
+        given: the text of each option, by its name. As usual in Spark, the case of a name does not matter.
 
     Raises:
         OptionError: a name is unknown, a value is wrong, ``url`` is missing, or an option holds a secret.

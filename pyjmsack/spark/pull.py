@@ -120,8 +120,8 @@ def _without_collector() -> Iterator[None]:
 
 
 def receive(session: Session, options: Options, cap: int) -> Received:
-    """Receive until ``cap`` messages or ``maxBytesPerPartition`` bytes have arrived, no message arrived for ``idleMs``,
-    or ``maxWaitMs`` are over.
+    """Receive messages, and stop at the first of four limits: ``cap`` messages have arrived, ``maxBytesPerPartition``
+    bytes have arrived, no message has arrived for ``idleMs``, or ``maxWaitMs`` are over.
     """
     assert options.queue is not None
     messages: list[Message] = []

@@ -72,7 +72,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"q": query, "n": number, "p": self._options.partitions, "c": cap}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return the most rows of a micro-batch, in all partitions together."""
+        """Return the largest number of rows of a micro-batch, in all partitions together."""
         return ReadMaxRows(self._options.partitions * self._options.maxMessagesPerPartition)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -108,7 +108,7 @@ class JmsStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = count_waiting(self._options)
 
     def _count(self, reached: dict[str, Any]) -> None:
-        """Subtract from the target the messages that the pulls up to ``reached`` took."""
+        """Subtract from ``_target`` the number of messages that the pulls up to ``reached`` took."""
         if self._target is None:
             return
         first = reached["n"] if self._counted is None else self._counted

@@ -57,7 +57,7 @@ NOTES = SPARK_SCHEMA.keys() - SENT.keys()
 
 @dataclass
 class Sent(WriterCommitMessage):
-    """The number of rows and messages of one task."""
+    """The number of rows that one task sent. Each row is one message."""
 
     count: int
 

@@ -195,9 +195,10 @@ class Inbound(Protocol):
         ...
 
     def original_destination(self) -> Destination | None:
-        """Return the destination from which the broker moved this message, such as to a dead-letter queue.
+        """Return the destination from which the broker moved this message, for example to a dead-letter queue.
 
-        Returns ``None`` if the broker did not move the message, or notes the destination elsewhere or not at all.
+        Returns ``None`` if the broker did not move the message, or if no header of the message contains the
+        destination.
         """
         ...
 

@@ -38,8 +38,8 @@ class ProviderListener(Protocol):
     def on_leaving(self, done: Completion[None]) -> None:
         """Prepare for the move to another broker, because the provider is about to leave a broker that still works.
 
-        The acknowledgements that wait are given to the provider, because the broker would deliver their messages again
-        (S43). Then ``done`` succeeds.
+        Give the acknowledgements that wait to the provider, because otherwise the broker would deliver their messages
+        again (S43). Then let ``done`` succeed.
         """
         ...
 

@@ -33,8 +33,8 @@ class ConnectionInfo:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     resends: bool = False
-    """Whether a message may be sent again on another connection. Such a connection gives each message a duplicate mark
-    before the first attempt, so that a broker that knows the mark drops the second copy (S106)."""
+    """Whether the client may send a message again after this connection was lost. If so, each message gets a duplicate
+    mark before its first send, so that a broker that knows the mark drops the second copy (S106)."""
 
 
 @dataclass(frozen=True)

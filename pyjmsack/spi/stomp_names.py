@@ -56,8 +56,8 @@ _ORDERS = frozenset(("AMQ_SCHEDULED_TIME",))
 _OURS = frozenset((BODY, TYPES))
 _NATIVE_ID = "NATIVE_MESSAGE_ID"
 _CONVERTED = "JMSXDeliveryCount"
-"""The property without a value that Artemis adds to each message that it converts to AMQP. A sender over AMQP has no
-property of this name, because JMS forbids it."""
+"""When Artemis converts a message to AMQP, it adds a property with this name and without a value. Senders over AMQP do
+not set this property, because JMS forbids it."""
 _FRAME = frozenset(("destination-type", "receipt", "content-length"))
 
 
@@ -111,8 +111,8 @@ def property_name(header: str) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return a property's value as the text of a header. The header of :func:`types_line` keeps the type of the
-    value."""
+    """Return a property's value as the text of a header. The header ``TYPES`` has the type of the value; see
+    :func:`types_line`."""
     if value is None:
         return ""
     if isinstance(value, bool):

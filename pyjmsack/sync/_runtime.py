@@ -38,7 +38,7 @@ _JOIN_TIMEOUT = 5.0
 """Seconds to wait for the thread of a listener that does not return. The thread is a daemon, and ends with its
 listener."""
 _FOREIGN = "this connection belongs to the parent process; make a new connection in this process"
-_ENDING = "the program is ending, and the I/O thread does not run any more; close the connection before"
+_ENDING = "the program is ending, and the I/O thread does not run any more; close connections before the program ends"
 T = TypeVar("T")
 
 

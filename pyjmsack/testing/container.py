@@ -113,7 +113,7 @@ class ContainerBroker:
             self._finalizer = self._container = None
 
     def kill(self) -> None:
-        """End the broker like a crash (SIGKILL), and return when the broker has ended. Its data stay for a restart."""
+        """End the broker as a crash would (SIGKILL), and return when it has ended. Its data stay for a restart."""
         with self._lifecycle, self._engine("killed"):
             if self.running:
                 container = self._known()

@@ -155,7 +155,7 @@ def _split_scheme(what: str, url: str) -> tuple[str, str]:
 
 
 def in_our_schemes(url: str) -> str:
-    """Return a URL in which a scheme of AMQP replaces each scheme of a Java client that names another protocol."""
+    """Return the URL with schemes of AMQP in place of those schemes that only Java clients have, such as ``tcp``."""
     return _BEGINNING.sub(_in_our_scheme, url.partition("?")[0]) + "".join(url.partition("?")[1:])
 
 

@@ -172,7 +172,7 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.outcome",
         outcomes(*Outcome),
         "MODIFIED_FAILED_UNDELIVERABLE",
-        "the outcome that the broker gets for such a message",
+        "the outcome of a message that was redelivered more often than maxRedeliveries allows",
     )
 
     initial_redelivery_delay: float = option(

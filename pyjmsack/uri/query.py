@@ -175,7 +175,8 @@ class Place(Enum):
 
 
 def is_of_member(name: str) -> bool:
-    """Return whether an option is for the stream to one broker, which is an option of the protocol, TCP or TLS."""
+    """Return whether an option belongs to the stream to one broker. This is true for options of the protocol, of TCP
+    and of TLS."""
     if name.startswith(_MEMBER_PREFIXES):
         return True
     bare = name in _BARE or (is_meaningless(name) and "." not in name)

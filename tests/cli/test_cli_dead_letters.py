@@ -94,7 +94,7 @@ def test_a_retry_of_letters_whose_queue_was_deleted_says_that_they_stay(cli: Cli
         manager.delete_queue(queue_name)
     result = cli.run("dlq", "retry", "--origin", queue_name)
     assert "Sent 0 dead letters back from DLQ, by the broker." in result.stdout
-    assert "2 dead letters of these are in DLQ" in result.stderr
+    assert "After the retry, DLQ has 2 of the chosen dead letters" in result.stderr
     assert "Sent 2 dead" in cli.ok("dlq", "retry", "--origin", queue_name, "--transaction", 10)
     assert [text for text, _ in take_all(cli.url, queue_name)] == ["a", "b"]
 

@@ -93,9 +93,9 @@ BAD = [
     ("a = 09", 6, "found '9'"),
     ("a = 9223372036854775809", 5, "64 bits"),
     ("a = " + "9" * 5000, 5, "64 bits"),
-    ("(" * (MAX_DEPTH + 1) + "a" + ")" * (MAX_DEPTH + 1), 1, "nested parentheses, NOT and signs"),
-    ("(" * 10_000 + "a" + ")" * 10_000, 10_000 - MAX_DEPTH, "nested parentheses, NOT and signs"),
-    ("NOT " * 10_000 + "a", 4 * (10_000 - MAX_DEPTH - 1) + 1, "nested parentheses, NOT and signs"),
+    ("(" * (MAX_DEPTH + 1) + "a" + ")" * (MAX_DEPTH + 1), 1, "levels of nesting"),
+    ("(" * 10_000 + "a" + ")" * 10_000, 10_000 - MAX_DEPTH, "levels of nesting"),
+    ("NOT " * 10_000 + "a", 4 * (10_000 - MAX_DEPTH - 1) + 1, "levels of nesting"),
     ("(" * 30_000, 30_001, "found the end"),
 ]
 

@@ -56,8 +56,8 @@ class Job:
         not over.
 
         Args:
-            sending: whether the sending end is still at work. Then the patience counts only if that end waits for a
-                kill.
+            sending: whether the sending end is still at work. If it is, the patience counts only while that end waits
+                for a kill.
 
         Raises:
             JMSException: a connection reported an error.

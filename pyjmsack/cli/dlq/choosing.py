@@ -20,8 +20,8 @@ from pyjmsack.management import UnknownQueueError
 __all__ = ["AHEAD", "Letters", "Wanted", "choosing", "opened_letters"]
 
 AHEAD = 400
-"""The largest number of dead letters with a time stamp in the future that one run takes, because a browser of ActiveMQ
-Classic shows no more messages than this."""
+"""The limit for dead letters whose time stamp is in the future: one run takes at most this number of them, because a
+browser of ActiveMQ Classic shows no more messages."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,10 @@ class Letters:
     def shown(self, limit: int | None, fits: Callable[[Message], bool]) -> int:
         """Return how many of the chosen dead letters a browser shows, at most ``limit``. On Artemis return 0.
 
-        If a command then moves fewer letters than this number, another consumer held some letters. On Artemis nobody
-        needs this number, because a command receives only the letters that it chose.
+        A command calls this method before it moves letters. If it then moves fewer letters than this number, another
+        consumer held some of them. This consumer may be a second command, because on ActiveMQ Classic a command also
+        holds letters that it did not choose. On Artemis a command receives only the letters that it chose, so nobody
+        needs the number.
         """
         if self.artemis:
             return 0

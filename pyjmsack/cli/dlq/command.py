@@ -57,7 +57,7 @@ class _Looking:
     """The dead letters that a browser shows. If the queue may have more, the command fails after it has printed these.
 
     Args:
-        letters: the dead letters, which may end with a :class:`Failure`.
+        letters: the dead letters. The iterator may raise :class:`Failure` at its end.
     """
 
     def __init__(self, letters: Iterator[Message]) -> None:

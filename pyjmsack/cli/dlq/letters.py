@@ -49,8 +49,10 @@ def place_of(message: Message, queue: str) -> Queue | None:
 
 
 def _note(message: Message, name: str) -> str:
-    """Return the text of a property that the broker adds to a dead letter. Return an empty text if the property is
-    missing, if its value is not text and therefore comes from the sender, or if the properties cannot be decoded.
+    """Return the text of a property that the broker adds to a dead letter.
+
+    Return an empty text if the property is missing, if its value is not text, or if the properties cannot be decoded.
+    The broker writes only text, so any other value comes from the sender.
     """
     try:
         value = message.properties.get(name)

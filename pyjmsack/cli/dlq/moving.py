@@ -11,7 +11,7 @@ from pyjmsack.cli.dlq.choosing import AHEAD, Letters
 from pyjmsack.cli.managing import remark
 from pyjmsack.cli.options import Login
 from pyjmsack.cli.stopping import stop_on_signals
-from pyjmsack.cli.terminal import amount, counting
+from pyjmsack.cli.terminal import counting
 from pyjmsack.cli.transfer import Pace, Transfer
 from pyjmsack.management import Manager
 
@@ -23,9 +23,9 @@ def ask_to_retry(manager: Manager, queue: str, selector: str | None) -> int:
     count = manager.retry(queue, selector)
     if left := manager.count(queue, selector):
         remark(
-            f"{amount(left, 'dead letter')} of these are in {queue}: nothing says where they came from, their queue"
-            " does not exist any more, or they became dead letters again. With --transaction this process sends them,"
-            " and the broker may create the queue."
+            f"After the retry, {queue} has {left:,} of the chosen dead letters: nothing says where they came from,"
+            " their queue does not exist any more, or they became dead letters again. With --transaction this process"
+            " sends them back, and the broker may then create the queue that is missing."
         )
     return count
 

@@ -32,8 +32,8 @@ GIVEN_BACK = 10
 """If the mode is individual, one message out of this number is given back to the queue at its first delivery."""
 LOOK_SECONDS = 0.005
 STANDSTILL = 0.5
-"""Seconds between two looks that count as waiting. If more time passed, the machine may have slept, so the rest of the
-time does not count.
+"""The largest part, in seconds, of the time between two looks that counts as waiting for a message. If more time
+passed, the machine may have slept, so the rest of this time does not count.
 """
 
 

@@ -161,7 +161,9 @@ def _verdict(report: Report) -> list[Text]:
         f"{median(report.outages):.1f} s, at most {max(report.outages):.1f} s.",
     ]
     if any(flow.ledger.repeated for flow in report.flows):
-        lines.append("Behind the relay messages came twice, as this broker's transactions over STOMP allow (S88).")
+        lines.append(
+            "Some messages came twice behind the relay. Transactions over STOMP allow this at this broker (S88)."
+        )
     return [Text(line, style="green") for line in lines]
 
 

@@ -4,8 +4,8 @@ A queue of Artemis 2.7 to 2.56 has an entry for each message. The entry names th
 message. When a connection with a consumer is lost, its messages go back to the queue, and from there at once to other
 links. At this time the thread of the lost connection may still have entries to send. This thread then writes into the
 new link, and so does the thread to which the new link belongs. The result is two messages in one transfer (the frame
-that carries a message), an empty transfer, or bytes of one message in the delivery of another. A client that accepts
-such a delivery removes a message from the queue that no client has received.
+that carries a message), an empty transfer, or bytes of one message in the delivery of another. If a client
+accepts such a delivery, the broker removes from the queue a message that no client has received.
 
 The two threads mix messages up only where a link has credit for several messages. Therefore a link that is opened soon
 after a loss gets credit for one message at a time, until the lost connection has nothing left to send. Both threads may
@@ -32,17 +32,17 @@ __all__ = ["Caution", "Single", "lost", "single_credit"]
 
 _SECONDS, _SECONDS_AT_MOST = 1.8, 10.0
 _ANSWERS = 5
-"""Three numbers for the shortest time for which a link that begins after a loss takes one message at a time.
+"""A link that begins after a loss takes one message at a time for some time. Three numbers give the shortest such time.
 
-This time is ``_SECONDS``. If the broker is slow, it is ``_ANSWERS`` times the time that the broker needs for an answer,
-but at most ``_SECONDS_AT_MOST``. We measured the time from a loss to the last message that Artemis wrote for the lost
-connection: some milliseconds on a quiet machine, 1.6 s at a broker that had just started beside two busy processes, and
-8 s beside twenty busy processes for each core. In the last case the answers of the broker are late too, and the factor
-covers this case.
+This shortest time is ``_SECONDS``. If the broker is slow, it is ``_ANSWERS`` times the time that the broker needs for
+an answer, but at most ``_SECONDS_AT_MOST``. We measured the time from a loss to the last message that Artemis wrote for
+the lost connection: some milliseconds on a quiet machine, 1.6 s at a broker that had just started beside two busy
+processes, and 8 s beside twenty busy processes for each core. In the last case the answers of the broker are late too,
+and the factor covers this case.
 """
 
 _LATE_ANSWERS, _LATE_SECONDS_AT_MOST = 25, 20.0
-"""Two numbers for the longest time for which a link that begins after a loss takes one message at a time. This time is
+"""Two numbers give the longest time for which a link that begins after a loss takes one message at a time. This time is
 ``_SECONDS``, or ``_LATE_ANSWERS`` times the slowest answer, but at most ``_LATE_SECONDS_AT_MOST``. The link waits for
 the longest time if messages of the lost connection are not delivered again, for example because another client took
 them."""
@@ -78,8 +78,8 @@ class _Losses:
     may read the queue that a lost connection read.
 
     Loops in two threads may count at the same time. In this case the count may be wrong by one. If the count is too
-    high, a link takes one message at a time for a little longer. If the count is too low, a link waits for the shortest
-    time, and until a message comes that was never delivered before.
+    high, a link takes one message at a time for a little longer. If the count is too low, a link still waits for the
+    shortest time and for a message that was never delivered before.
     """
 
     last: float | None = None

@@ -72,7 +72,8 @@ def transport_error(error: Error | None) -> ConnectionLostException:
 def link_error(error: Error | None, what: str, *, selector: str | None = None) -> JMSException:
     """Return the exception for a refused or closed link.
 
-    If the broker reports an invalid field and the link has a selector, the selector is the invalid field.
+    If the broker reports an invalid field and the link has a selector, the exception says that the broker refused the
+    selector.
     """
     if error is not None and selector and error.condition == "amqp:invalid-field":
         text = f"{what}: the broker refused the selector {selector!r} ({error.description})"

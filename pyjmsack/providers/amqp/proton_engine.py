@@ -282,7 +282,7 @@ class ProtonEngine(AmqpEngine):
     def _on_transport_error(self, _: Happening = None) -> None:
         """End the connection because of an error of the transport.
 
-        If a frame is malformed, proton may only stop reading. Otherwise proton names the error.
+        For some malformed frames, proton stops reading and names no error. In all other cases, proton names the error.
         """
         self.fail(transport_error(error_of(self._transport.condition)))
 

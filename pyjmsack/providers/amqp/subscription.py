@@ -69,9 +69,9 @@ class AmqpLookup(AmqpLink):
     """Looks for a durable subscription. For this, the class attaches a link with the name of the subscription, without
     topic and selector, and ends the link again (S141).
 
-    If a subscription belongs to no client id, the broker finds it only if the Attach frame says that it is shared and
-    global, as in Qpid JMS. If ``delete`` is true, the link is closed, which deletes the subscription. Otherwise the
-    link is only detached.
+    If a subscription belongs to no client id, the broker finds it only if the Attach frame says that the subscription
+    is shared and global, as in Qpid JMS. If ``delete`` is true, the link is closed, which deletes the subscription.
+    Otherwise the link is only detached.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ _NOT_OVER_A_LINK: Final = ("amqp:connection:forced", "amqp:connection:redirect")
 """Error codes that no link can cause, because the broker sends them when the broker stops, and when an operator ends
 the connection or redirects the client."""
 _LOST_US: Final = re.compile(r"idle-?\s?timeout|connection TTL|heart-?beat", re.IGNORECASE)
-"""Words in the error with which a broker ends a connection from which it received nothing for too long. The network
+"""Words of the errors with which brokers end a connection because they received nothing for too long. The network
 causes such an error, and not a request or link."""
 
 
@@ -73,8 +73,8 @@ class Blame:
 
     @property
     def silence_convicts(self) -> bool:
-        """True if the suspect is to blame although no broker gave a reason. So many connections were lost while the
-        suspect was pending that the network cannot be the only cause."""
+        """True if the suspect is to blame although no broker gave a reason: :data:`MOST_SILENT_LOSSES` connections in a
+        row were lost while only the suspect was pending, so the network cannot be the only cause."""
         return self._silent >= MOST_SILENT_LOSSES
 
     def unreachable(self, broker: BrokerUrl) -> None:

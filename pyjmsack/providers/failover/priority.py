@@ -23,7 +23,8 @@ _LOOK_EVERY = 0.02
 _PATIENCE = 10.0
 """Seconds after which a connection moves to a preferred broker even if it was never idle."""
 _ACKNOWLEDGING = 5.0
-"""Seconds after which a connection moves although acknowledgements still wait, because a disk does not answer."""
+"""The longest wait in seconds for the acknowledgements before a connection moves. If a disk does not answer, some
+acknowledgements still wait after this time, and the connection moves without them."""
 
 
 class PriorityWatch:
@@ -149,7 +150,8 @@ class PriorityWatch:
         return again
 
     def _move_if_idle(self, name: str, looks: int) -> None:
-        """Move to the preferred broker, unless sends came meanwhile that wait for an answer."""
+        """Move to the preferred broker. If new sends wait for an answer and looks are left, plan another look
+        instead."""
         if self._timer is not None:
             self._timer.cancel()
         if not self._stopped and not self._look_again(name, looks):

@@ -258,9 +258,9 @@ class FailoverProvider:
             member.provider.settle(inbound, outcome)
 
     def _look_for_end(self, inbound: Inbound) -> None:
-        """Mark the open transaction of this message as in doubt, if the end of the previous transaction (its commit or
-        rollback) was not sent yet because the caller gave it up. Otherwise the broker would count the message as a part
-        of the previous transaction.
+        """Mark the open transaction of this message as in doubt, if the commit or rollback of the previous transaction
+        was not sent yet. This happens if the caller stopped waiting for the commit or rollback and went on. Otherwise
+        the broker would count the message as a part of the previous transaction.
         """
         session = self._resources.transacted_consumers.get(inbound.consumer_id)
         if session is not None and self._requests.overtakes_end(session.info.id):

@@ -171,8 +171,9 @@ class Requests:
         transaction must not be sent now, because the acknowledgement would reach the broker first and join the old
         transaction.
 
-        The caller has given up the commit or rollback and works on. A waiting commit fails now, because otherwise the
-        broker would commit the new work together with the old work.
+        A commit or rollback waits here if the caller stopped waiting for it and went on. If a commit waits, this method
+        also removes the commit and makes it fail, because otherwise the broker would commit the new work together with
+        the old work.
         """
         waiting = [item for item in self.held if isinstance(item, Request) and item.ends == session_id]
         for request in waiting:

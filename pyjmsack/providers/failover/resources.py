@@ -56,7 +56,7 @@ class ConsumerRecord:
 
     Args:
         core: the inbox of the consumer.
-        closed: called when the broker closes this consumer, and not the connection.
+        closed: called when the broker closes only this consumer and keeps the connection open.
         elsewhere: ``elsewhere(work, then)`` runs work that takes long on another thread (``Connector.elsewhere``).
     """
 
@@ -75,8 +75,9 @@ class ConsumerRecord:
         self.pulling = False
         """True if the consumer asked for one message with ``pull``, and the message has not come yet."""
         self.takes: Callable[[Inbound], bool] | None = None
-        """A function that returns True for a message that the open transaction acknowledged at an earlier broker, and
-        that also acknowledges the message again. It is set while such messages are missing (S107)."""
+        """A function that is called with each new message. If the open transaction acknowledged the message at an
+        earlier broker, the function acknowledges the message again and returns True. ``None`` if no such message is
+        missing (S107)."""
         self.created = False
         """True after a broker has confirmed the consumer. Before that, an error of the consumer is the answer to the
         request that creates it."""
@@ -92,7 +93,7 @@ class ConsumerRecord:
     @property
     def identifies(self) -> bool:
         """True while another thread computes the identity of a large message. The large message and the messages behind
-        it wait until then."""
+        it wait until the identity is known."""
         return self.sink is not None and bool(self.sink.held)
 
     def behind(self, done: Completion[None]) -> Completion[None]:

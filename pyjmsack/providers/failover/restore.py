@@ -29,7 +29,7 @@ class Restoration:
     """One attempt to restore everything at one broker.
 
     If a broker lacks a feature that a consumer needs, this counts as a refusal of the consumer. For example, Artemis
-    over STOMP cannot browse a queue, and would remove the messages that a browser only shows.
+    cannot browse a queue over STOMP. A browser must only show the messages, but Artemis would remove them.
 
     Args:
         strict: whether to refuse a broker whose transactions are not atomic, if there is a transacted session (S88).

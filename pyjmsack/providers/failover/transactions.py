@@ -271,8 +271,8 @@ class Transactions:
             self._next_begins(self._resources.sessions.get(info.session_id))
 
     def _next_begins(self, session: SessionRecord | None) -> None:
-        """If a commit waits for a replay, roll its transaction back, because the caller has given up the commit and
-        works on.
+        """Fail a commit that waits for a replay, because the caller begins the work of the next transaction. The caller
+        begins it only after it stopped waiting for the commit.
 
         Otherwise the broker would commit the new work with the old transaction, and a later rollback would not undo it.
         The caller already got the error that the old transaction is in doubt.
@@ -327,7 +327,7 @@ class Transactions:
                 ask()
 
     def give_up(self, session: SessionRecord | None) -> None:
-        """End the replay of this transaction. If a commit waits for the replay, the commit fails."""
+        """If a commit waits for the replay of this transaction, end the wait, so that the commit fails."""
         if session is not None and session.replay is not None and session.replay.waiting is not None:
             session.in_doubt = True
             self.look(session)

@@ -6,10 +6,11 @@ after connection. Examples are a message that Artemis cannot convert, a send of 
 an administrator who closes connections. The other messages that Artemis had sent ahead would become dead letters too,
 although they are harmless.
 
-So from the third loss on, a consumer of Artemis subscribes for one message at a time. From then on, each further loss
-counts a delivery for only one message of the queue. The module notes how many bytes waited for an acknowledgement at
-the largest of these losses. A message that is to blame comes directly after these bytes. So the consumer gets its whole
-window again when it has acknowledged twice as many bytes.
+So from the third loss on, a consumer of Artemis subscribes for one message at a time. From then on, Artemis counts a
+delivery for only one message of the queue at each further loss. At each loss, some bytes wait for an acknowledgement,
+and this module remembers the largest number of these bytes. If a message of the queue causes the losses, it comes
+directly after these bytes. So the consumer gets its whole window again only when it has acknowledged twice as many
+bytes, and has therefore passed this message.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Caution:
     """
 
     losses = _losses
-    """Empty as long as no queue lost messages. Each acknowledgement looks here first, because this is quick."""
+    """The losses of all queues. The caller of :meth:`acknowledged` first checks whether this dictionary is empty,
+    because the check is quick."""
 
     def __init__(self, place: str, name: str) -> None:
         self._key = place, name

@@ -155,8 +155,8 @@ def _copy(inbound: StompInbound, queue: str, source: Destination, subscriber: st
     make a second copy. Artemis drops the second copy, because its duplicate mark is made from the id of the original.
 
     Args:
-        subscriber: the name of a subscriber of a topic, because each subscriber may reject the message. The name is
-            empty for a queue.
+        subscriber: the name of a subscriber of a topic, which becomes a part of the duplicate mark. Several subscribers
+            may reject the same message, and the broker must keep the copy of each. The name is empty for a queue.
     """
     # the dead-letter queue belongs to the broker, so its name has no prefix of the user
     dialect = replace(inbound.dialect, queue_prefix="")

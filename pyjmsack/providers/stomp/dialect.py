@@ -65,9 +65,9 @@ class StompDialect:
     errors_end: bool = True
     """Whether an ERROR frame is always the last frame of its connection."""
     receipts_cover: bool = False
-    """Whether the RECEIPT of a SEND confirms the earlier SENDs of the connection too. On Artemis this is true, because
-    Artemis sends the RECEIPT when everything that its session has begun to store is on the disk, and because a refused
-    SEND ends the connection."""
+    """Whether the RECEIPT of a SEND confirms the earlier SENDs of the connection too. On Artemis this is true for two
+    reasons. Artemis sends the RECEIPT only when everything that its session has begun to store is on the disk. And a
+    refused SEND ends the connection, so no later RECEIPT comes."""
     hides_jmsx: bool = False
     """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
     pending_limit: bool = False
@@ -231,7 +231,8 @@ _JAVA_TEMPORARY: dict[str, tuple[type[Destination], str]] = {
     "temp-queue://": (TemporaryQueue, "/remote-temp-queue/"),
     "temp-topic://": (TemporaryTopic, "/remote-temp-topic/"),
 }
-"""The prefixes of names of destinations that clients of the other protocols write into a message."""
+"""The prefixes of names of temporary destinations, in messages from clients of the other protocols. For each prefix,
+the class of the destination, and the prefix that ActiveMQ Classic has instead."""
 
 
 def parse_destination(text: str, dialect: StompDialect, kind: type[Destination]) -> Destination:

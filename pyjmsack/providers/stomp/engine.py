@@ -32,8 +32,8 @@ late."""
 _PATIENCE = 2.5
 """If no byte comes for this number of heart-beat intervals of the broker, the connection counts as lost."""
 _SHORTEST = 0.05
-"""The shortest interval in seconds between two of our heart-beats. If the broker asks for a shorter interval, this
-interval is used. The interval is shorter only if our own URL asks for a shorter one.
+"""The shortest interval in seconds between two of our heart-beats, unless our own URL sets a shorter one. If the broker
+asks for a shorter interval than this, the client still uses this interval.
 """
 _PROBE = 1.0
 """A body that is still incomplete after this number of seconds may have a wrong content-length. The engine then sends a
@@ -48,7 +48,7 @@ _SECRET = re.compile(rb"(\npasscode:)[^\n]*")
 
 
 class EngineListener(Protocol):
-    """The provider implements this protocol, because the engine calls these methods at its events."""
+    """The methods that the engine calls at its events. The provider implements them."""
 
     def on_stream(self) -> None:
         """Write the CONNECT frame, because the stream is open."""

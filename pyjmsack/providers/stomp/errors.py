@@ -39,12 +39,13 @@ _BY_WORDS: tuple[tuple[re.Pattern[str], type[JMSException]], ...] = tuple(
 decides."""
 
 _FOREIGN = re.compile(r"\S{0,40}Message\[.*|\b(?:temp-)?(?:queue|topic)://\S*", re.DOTALL)
-"""The parts of a text that senders and users chose: a whole message, and names. Their words decide nothing."""
+"""Matches the parts of an error text that come from senders and users: a whole message, and the names of destinations.
+These parts are removed before the words of the text choose the class of the exception."""
 _UNNAMED = "AMQ339011"
-"""The code of Artemis for a refused send. The text has the message and no reason."""
+"""The code of Artemis for a refused send. The text of this error contains the whole message, but no reason."""
 _REASONS = (
     "over STOMP Artemis gives no reason: the address may be full, or the user may lack a permission for it; the"
-    " broker's log and amqp:// tell"
+    " reason is in the broker's log, and a connection over amqp:// reports it"
 )
 _CODE = re.compile(r"AMQ[0-9]{6}|[A-Za-z]+Exception")
 _LONGEST = 500

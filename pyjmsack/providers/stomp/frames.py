@@ -55,7 +55,8 @@ _NEAR = 2048
 """Most header lines end within this number of bytes from the start of a frame. If they do not, a slower search is
 used."""
 _LONGEST_NAME = 65536
-"""A header line of a message without a body is kept only if it has at most this number of bytes."""
+"""If a message is too large to be kept, only some of its header lines are kept, and only lines of at most this number
+of bytes."""
 _NAMING = re.compile(
     rb"\n(subscription|message-id|ack|content-length|redelivered|persistent|priority|expires|timestamp|browser"
     rb"|NATIVE_MESSAGE_ID|JMS_AMQP_NATIVE):[^\n]*"

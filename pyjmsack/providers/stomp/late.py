@@ -18,8 +18,9 @@ class LateAcks:
     """Acknowledges each arriving message at once if the inbox has room. Otherwise acknowledges the message later, when
     the caller has taken other messages.
 
-    A message waits here while at least ``prefetch`` older messages are in the inbox. The core calls :meth:`send` each
-    time the caller has taken a tenth of the prefetch. Therefore each message is acknowledged before the caller gets it.
+    A message waits here while at least ``prefetch`` older messages are before it in the inbox. The core calls
+    :meth:`send` each time the caller has taken a tenth of the prefetch. Therefore each message is acknowledged while
+    older messages are still before it, and so before the caller gets it.
 
     Args:
         prefetch: the number of acknowledged messages that may wait in the inbox.

@@ -1,5 +1,5 @@
-"""Remembers how often each message was delivered without success. The count stays when the subscription ends that
-delivered the message (S110)."""
+"""Remembers how often each message was delivered without success. The count stays even after the end of the
+subscription that delivered the message (S110)."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ from pyjmsack.types import Outcome
 __all__ = ["StompReceiver"]
 
 _FOREIGN_ID = (
-    "an id that its AMQP sender chose, by which ActiveMQ Classic cannot acknowledge it over STOMP; consume this queue"
-    " over AMQP, or let the sender set disable_message_id"
+    "an id that its AMQP sender chose; over STOMP, ActiveMQ Classic accepts no acknowledgement with such an id; consume"
+    " this queue over AMQP, or let the sender set disable_message_id"
 )
 
 

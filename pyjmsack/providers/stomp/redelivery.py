@@ -1,8 +1,8 @@
 """Delivers again the messages that the caller gave back.
 
 STOMP has no frame that gives one message back to the broker. Therefore such a message stays in the client and goes to
-the front of the inbox again. Only the end of a subscription (UNSUBSCRIBE) gives messages back to the broker, and then
-all unacknowledged ones.
+the front of the inbox again. Only the end of a subscription (UNSUBSCRIBE) gives messages back to the broker: all
+unacknowledged messages of this subscription.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ __all__ = ["StompSession"]
 
 Acked = list[tuple[StompReceiver, StompInbound]]
 _MOST_HELD = 100
-"""The largest number of ACKs that wait for the COMMIT. Classic stopped to deliver after 400 messages without an ACK."""
+"""The largest number of ACKs that wait for the COMMIT. Classic stopped delivering after 400 messages without an ACK."""
 
 
 class Work:
@@ -98,7 +98,7 @@ class StompSession:
     def _write_acks(self) -> None:
         """Send the ACKs that wait, as a part of the transaction.
 
-        A volatile subscription (to a topic, without a name) needs no ACK here, because its messages may have been
+        The messages of a volatile subscription (to a topic, without a name) get no ACK here, because they may have been
         acknowledged earlier.
         """
         work = self._work
@@ -195,8 +195,8 @@ class StompSession:
         done.fail(unconfirmed)
 
     def rollback(self, done: Completion[None]) -> None:
-        """Undo the sends, and deliver the received messages again (S80). The broker accepts the old ids in ACKs again
-        (S89).
+        """Undo the sends, and deliver the received messages again (S80). Later ACKs name these messages by the same ids
+        as before, and the broker accepts these ACKs (S89).
 
         If a commit is under way, the rollback waits for the end of the commit. The rollback undoes only the work that
         the transaction has now. If the caller works on before the rollback has ended, the new work belongs to the next

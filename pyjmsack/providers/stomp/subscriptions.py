@@ -155,9 +155,10 @@ class Subscriptions:
 
     @property
     def _loses_counts(self) -> bool:
-        """True if a lost connection counts a delivery for each message that the broker sent ahead to this consumer.
-        Artemis does this, and makes dead letters of the messages after several losses. The result is False if the
-        consumer gets one message at a time, is presettled, or receives from a source that ends with the connection.
+        """True if the broker counts a delivery for each message that it sent ahead to this consumer, when the
+        connection is lost. Artemis counts in this way, and makes dead letters of the messages after several losses. The
+        result is False if the consumer gets one message at a time, is presettled, or receives from a source that ends
+        with the connection.
         """
         info = self._info
         temporary = info.destination.is_temporary or self.volatile

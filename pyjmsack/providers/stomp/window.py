@@ -19,8 +19,8 @@ __all__ = ["Window"]
 log = get_logger("pyjmsack.stomp")
 
 _NO_SUBSCRIPTION = "AMQ339016"
-"""The code with which Artemis ends the connection when it refuses a subscription. The code is needed, because the ERROR
-frame does not say which request was refused while sends are on their way."""
+"""The code with which Artemis ends the connection when it refuses a subscription. The code is needed, because an
+ERROR frame that comes while sends are on their way does not say which request was refused."""
 _MOST_REFUSING = 1000
 """The largest number of queues in ``_refusing``. If more are added, the oldest one is forgotten, and a consumer of this
 queue asks again."""
@@ -75,8 +75,8 @@ class Window:
         self._warned = False
 
     def measure(self) -> None:
-        """Compute again when a subscription is full, because the number of messages that the broker sends ahead has
-        changed.
+        """Compute again at how many messages or bytes a subscription is full, because the number of messages that the
+        broker sends ahead has changed.
         """
         subscriptions = self._subscriptions
         size = self._shared.dialect.window_size(self._info) if subscriptions.prefetch > 1 else 1
@@ -121,7 +121,7 @@ class Window:
         elif self._aside.busy:
             self.watch()
         elif self._place in _refusing:
-            self._warn_of_stall("the broker refused another subscription of this consumer before")
+            self._warn_of_stall("the broker has already refused another subscription for a consumer of this queue")
         elif not self._shared.dialect.routed and (info.subscription is not None or info.exclusive):
             self._warn_of_stall("this broker allows this consumer only one subscription")
         else:

@@ -225,7 +225,9 @@ def run_audit(
 
 
 def _cannot_tell(findings: dict[str, Finding], hidden: int | None) -> None:
-    """Count up to ``hidden`` lost messages as unknown, because a queue may have them although no browser shows them."""
+    """Change the verdict of at most ``hidden`` messages from lost to unknown, because a queue may have these messages
+    although no browser shows them. ``None`` changes all lost messages.
+    """
     lost, unknown = findings["lost"], findings["unknown"]
     count = lost.count if hidden is None else min(hidden, lost.count)
     if count == lost.count:  # if only a part of the lost messages is unknown, nobody knows the ids of that part
@@ -235,7 +237,9 @@ def _cannot_tell(findings: dict[str, Finding], hidden: int | None) -> None:
 
 
 def _believe(findings: dict[str, Finding], still_queued: int | None) -> None:
-    """Count up to ``still_queued`` lost messages as still queued. ``None`` counts all lost messages as unknown."""
+    """Change the verdict of at most ``still_queued`` messages from lost to still queued. If ``still_queued`` is
+    ``None``, change all lost messages to unknown.
+    """
     if still_queued is None:
         _cannot_tell(findings, None)
         return

@@ -92,7 +92,7 @@ def _timeline(audit: Audit) -> Any:
         )
     if audit.outages:  # an empty line for the legend, because areas have no entries there
         square = {"color": "red", "symbol": "square", "size": 12, "opacity": 0.3}
-        name = "outage: the connection was lost, until it was restored"
+        name = "outage: from the loss of a connection until it was restored"
         figure.add_scatter(x=[None], y=[None], name=name, mode="markers", marker=square)
     _mark_kills(figure, audit)
     most = max((rate for _, _, rate in audit.timeline), default=1)

@@ -31,12 +31,12 @@ __all__ = [
 ]
 
 BUCKETS_PER_E = 50
-"""The number of buckets between a latency and ``e`` times this latency. Therefore each bucket ends 2 % above its
+"""The number of buckets between a latency and ``e`` times this latency. With 50 buckets, each bucket ends 2 % above its
 start.
 """
 MODES = 1000
-"""A number above every acknowledge mode. Another value times this number, plus the mode, makes one number that holds
-both.
+"""A number above every acknowledge mode. It is used to store another value and a mode as one number: the value times
+``MODES``, plus the mode.
 """
 PROTOCOLS = ("amqp", "stomp")
 _TOPIC = "topic://"
@@ -200,8 +200,8 @@ def per_message(sends: DataFrame, receives: DataFrame) -> DataFrame:
 def judged(messages: DataFrame, outages: Sequence[Outage]) -> DataFrame:
     """Return, for each message, its ``key`` and ``judgement`` (:class:`Judgement` has its parts).
 
-    A message is out of order if its consumer got a later message of the same producer earlier. Messages with several
-    deliveries are not checked, because a redelivery changes the order.
+    A message is out of order if its consumer had already got a later message of the same producer. Messages with
+    several deliveries are not checked, because a redelivery changes the order.
     """
     delivered = sf.col("counts").bitwiseAND((1 << 32) - 1)
     once = (delivered == 1) & ~_has(_Seen.FLAGGED) & sf.col("producer").isNotNull()

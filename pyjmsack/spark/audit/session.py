@@ -60,7 +60,9 @@ def audit_session(master: str = "local[*]", *, patience: float = 60.0, **setting
 
 
 def _ask(master: str) -> None:
-    """Check that one of the ports in ``spark://host:7077,other:7077`` answers. Spark itself would try for a minute."""
+    """Check that one of the ports in ``spark://host:7077,other:7077`` answers. Without this check, Spark would try for
+    a minute.
+    """
     problems = []
     for place in master.removeprefix(_PREFIX).split(","):
         host, _, port = place.rpartition(":")

@@ -51,8 +51,8 @@ class IdleTimes:
     def silent(self, now: float) -> bool:
         """Return True if the peer has sent nothing for too long.
 
-        If this method was not called during that time, the process was stopped, and bytes of the peer may wait in the
-        socket. In this case the result is False.
+        If this method was not called for longer than the time-out, the result is False. In this case the process itself
+        was stopped, and bytes of the peer may wait in the socket.
         """
         if not self.timeout:
             return False

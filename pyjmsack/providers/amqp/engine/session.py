@@ -151,8 +151,8 @@ class Session:
         """Return the delivery-id for a message whose first transfer is sent now. ``link`` gets the outcome. ``None``
         means that no outcome is wanted.
 
-        A message that waits has no number, because its link may end first. If a number is missing, Artemis and ActiveMQ
-        Classic close the connection (2.6.12).
+        A message gets no number while it waits to be sent. If its link ended during the wait, the number would be
+        missing, and Artemis and ActiveMQ Classic close the connection if a number is missing (2.6.12).
         """
         number = self._next_delivery_id
         self._next_delivery_id = (number + 1) & SERIAL_MASK
