@@ -1,13 +1,15 @@
 """Calls the listeners of a connection, one event after the other (S64, S109, S126-S128).
 
-To add an event, see :class:`Events`.
+To add an event, add its name to :data:`Event` and to the table of :class:`Events`, describe it in
+``add_connection_listener`` (``core/facade.py``), and call :meth:`Events.tell` in the file that notices the event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import partial
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias, get_args
 from weakref import WeakValueDictionary
 
 from pyjmsack.core.recorder import Recorder
@@ -16,16 +18,28 @@ from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import JMSException
 from pyjmsack.loggers import get_logger
 
-__all__ = ["Events", "RemoteClose"]
+__all__ = ["EVENTS", "Event", "Events", "RemoteClose"]
 
 log = get_logger("pyjmsack")
 ExceptionListener = Callable[[JMSException], Any]
+Event: TypeAlias = Literal[
+    "on_connection_established",
+    "on_connection_failure",
+    "on_connection_interrupted",
+    "on_connection_restored",
+    "on_session_closed",
+    "on_producer_closed",
+    "on_consumer_closed",
+]
+"""An event is the name of a method that a connection listener may have."""
+EVENTS: Final[tuple[Event, ...]] = get_args(Event)
+_ALIKE = 0.9
+"""How much a name must resemble the name of an event, from 0 to 1, to count as a misspelt event."""
 
 
 class Events:
-    """The listeners of one connection; they run one at a time, on a dispatcher of their own. Each event is a method
-    that a connection listener may have. To add an event, call :meth:`tell` where it happens, and name it in this list
-    and in ``add_connection_listener`` (``core/facade.py``).
+    """The listeners of one connection; they run one at a time, on a dispatcher of their own. A listener is any object
+    that has some of these methods.
 
     ============================= ====================================================================
     event                         called by
@@ -54,12 +68,13 @@ class Events:
 
     def add(self, listener: object, established: str | None = None) -> None:
         """Call the methods of ``listener`` for all later events. If the connection to the address ``established`` is
-        already open, call ``on_connection_established`` at once."""
+        already open, call ``on_connection_established`` at once. Warn if a method seems to be a misspelt event."""
+        _check_names(listener)
         self._listeners.append(listener)
         if established is not None:
             self._tell(listener, "on_connection_established", established)
 
-    def tell(self, event: str, *arguments: object) -> None:
+    def tell(self, event: Event, *arguments: object) -> None:
         """Call the method named ``event`` of each listener that has such a method, and record the event."""
         if self._recorder is not None:
             failed = type(arguments[-1]).__name__ if isinstance(arguments[-1], BaseException) else ""
@@ -67,7 +82,7 @@ class Events:
         for listener in self._listeners:
             self._tell(listener, event, *arguments)
 
-    def _tell(self, listener: object, event: str, *arguments: object) -> None:
+    def _tell(self, listener: object, event: Event, *arguments: object) -> None:
         method = getattr(listener, event, None)
         if method is not None:
             self._own_dispatcher().submit(partial(method, *arguments))
@@ -98,7 +113,7 @@ class Events:
 
     # -- what the broker closes ---------------------------------------------------------------------------------
 
-    def remote_close(self, number: int, event: str) -> RemoteClose:
+    def remote_close(self, number: int, event: Event) -> RemoteClose:
         """Return an object that calls the listeners if the broker closes this resource. The resource must keep the
         object, because this class has only a weak reference to it."""
         self._remote_closes[number] = remote_close = RemoteClose(self, event)
@@ -109,6 +124,17 @@ class Events:
         remote_close = self._remote_closes.get(number)
         if remote_close is not None:
             remote_close.happened(error)
+
+
+def _check_names(listener: object) -> None:
+    for name in dir(listener):
+        if name.startswith("on_") and name not in EVENTS and (near := get_close_matches(name, EVENTS, 1, _ALIKE)):
+            log.warning(
+                "the method %s of the connection listener %s is never called; did you mean %s? (S109)",
+                name,
+                type(listener).__name__,
+                near[0],
+            )
 
 
 class RemoteClose:
@@ -124,7 +150,7 @@ class RemoteClose:
 
     __slots__ = ("__weakref__", "_events", "_object", "_untold", "error")
 
-    def __init__(self, events: Events, event: str) -> None:
+    def __init__(self, events: Events, event: Event) -> None:
         self._events = events
         self._untold = [event]
         self._object: object = None

@@ -1,9 +1,13 @@
 """The guard skips messages that were processed already, because some messages are delivered again after a failover
 (S105). A store keeps the ids of processed messages.
 
-To add another kind of store, implement :class:`Store`, let ``uri/failover.py`` parse the name of the store as a value
-of ``failover.duplicateGuard``, and let :func:`make_store` make the store. The store in a file uses the interface
-``spi/guard_file.py``, and ``spi/registry.py`` finds the implementation, ``io/guard_file.py``.
+There are two kinds of stores. A store in the memory of the process implements :class:`Store`. A store that outlives the
+process, or that several processes share, implements ``GuardFile`` in ``spi/guard_file.py``, even if this store is a
+server. A message is written to such a store before the message is acknowledged, and looked up there before the message
+is handed out, both on a thread of the store. ``io/guard_file.py`` is the only one so far.
+
+To add a store, implement one of the two, let ``uri/failover.py`` parse the name of the store as a value of
+``failover.duplicateGuard``, and let :func:`make_store` choose the store. ``spi/registry.py`` finds a ``GuardFile``.
 """
 
 from __future__ import annotations
@@ -157,7 +161,11 @@ def make_store(channel: Channel) -> MemoryStore | FileStore | None:
     size = options.duplicate_guard_size
     if jms.audit_depth is not None or jms.audit_maximum_producer_number is not None:
         size = (jms.audit_depth or _AUDIT_DEPTH) * (jms.audit_maximum_producer_number or _AUDITED_PRODUCERS)
-    return MemoryStore(size) if store == "memory" else FileStore(channel, path, size)
+    if store == "memory":
+        return MemoryStore(size)
+    if store == "sqlite":
+        return FileStore(channel, path, size)
+    raise AssertionError(f"make_store() knows no store {store!r}; this is a defect of pyjmsack")
 
 
 class HandedOut(WeakValueDictionary[Any, Inbound]):

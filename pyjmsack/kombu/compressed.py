@@ -57,7 +57,9 @@ def _decoder(method: object) -> Callable[[bytes], Any]:
         decoder: Callable[[bytes], Any] = compression.get_decoder(method)
     except (KeyError, TypeError):
         known = ", ".join(sorted(compression.encoders()))
-        raise MessageFormatException(f"the header compression has an unknown value; expected one of: {known}") from None
+        raise MessageFormatException(
+            f"the header 'compression' has an unknown value; expected one of: {known}"
+        ) from None
     return decoder
 
 

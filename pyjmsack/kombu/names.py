@@ -93,8 +93,8 @@ def queue_name(queue: str) -> str:
 def topic_name(kind: ExchangeKind, exchange: str, routing_key: str) -> str:
     """Return the name of the topic to which an exchange sends messages with this routing key.
 
-    For a direct exchange the routing key is one word of the topic, and for a topic exchange the name of the exchange is
-    one word. So two exchanges whose names and keys contain dots never share a topic.
+    Dots are escaped in the routing key of a direct exchange, and in the name of a topic exchange. Otherwise the
+    exchange ``a`` with the key ``b.c`` and the exchange ``a.b`` with the key ``c`` would share a topic.
     """
     return f"kombu.{kind.value}.{_tail(kind, exchange, routing_key)}"
 

@@ -190,8 +190,8 @@ class Headers:
     def _load_headers(self) -> None:
         """Fill all slots of a received message at once, because filling them one by one costs five times as much.
 
-        Every setter reads ``_locked`` first, and this read fills the slot. So while ``_locked`` is still empty, no
-        setter has written a slot, and this method overwrites nothing.
+        Every setter reads ``_locked`` before it writes, and this read gives ``_locked`` a value. So if ``_locked`` is
+        still empty, no setter was called yet, and this method overwrites nothing.
         """
         if self._lazy is not None and _is_empty(self, "_locked"):
             self._locked = False

@@ -38,7 +38,7 @@ class NewDestination:
 def translate_destination(
     findings: Findings, place: Place, key: str, text: str, *, topic: bool, broker: str
 ) -> NewDestination:
-    """Translate the name of a destination. Add the row of the name, and return the destination.
+    """Translate the name of a destination. Add a row for the name to the findings, and return the destination.
 
     Args:
         topic: whether the destination is a topic. A prefix of the name has priority.

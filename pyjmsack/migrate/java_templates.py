@@ -24,7 +24,8 @@ _OF_BOOT: Final = {
     "timeout": "receiveTimeout",
     "topic": "pubSubDomain",
 }
-"""For each target in the table of Spring Boot's keys, the property of a ``JmsTemplate``."""
+"""For each name of this library that a key of Spring Boot is translated to, the property of a ``JmsTemplate`` with the
+same meaning."""
 
 
 @dataclass(slots=True)

@@ -69,8 +69,8 @@ def value_of(tokens: Tokens, part: range, known: Known) -> str | None:
 
 
 def _joined(values: Sequence[str | None], written: bool) -> str | None:
-    """Join the values at ``+``. ``written`` says whether at least one value is a text in quotes, because only then
-    ``+`` joins texts.
+    """Return the values joined, because ``+`` joins texts. Return ``None`` if a value is not known, if the text is too
+    long, or if all values are numbers and none is in quotes (``written``), because then ``+`` adds.
     """
     found = [value for value in values if value is not None]
     if len(found) != len(values) or sum(map(len, found)) > _LONGEST:

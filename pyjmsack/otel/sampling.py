@@ -38,7 +38,7 @@ from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Trace
 __all__ = ["Sampling", "known_sampling"]
 
 LOW: Final = TraceIdRatioBased.TRACE_ID_LIMIT
-"""The mask of the bits of a trace id by which the SDK decides."""
+"""The mask of the bits of a trace id by which the SDK decides whether a span is sampled."""
 ALL: Final = LOW + 1
 RANDOM: Final[int] = getattr(TraceFlags, "RANDOM_TRACE_ID", 0) if hasattr(IdGenerator, "is_trace_id_random") else 0
 """The trace flag for a random trace id. 0 in an older SDK, which does not know the flag."""

@@ -27,6 +27,22 @@ async def test_a_connection_listener_hears_of_the_failure_and_may_lack_the_other
     assert isinstance(await listener.on_connection_failure.next(), ConnectionLostException)
 
 
+async def test_a_misspelt_method_of_a_connection_listener_gets_a_warning(
+    jms: Jms, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S109: the method would never be called, and nobody would know."""
+
+    class Listener:
+        def on_connection_interupted(self, url: str) -> None: ...
+
+        def on_click(self) -> None: ...
+
+    (await jms.connection()).add_connection_listener(Listener())
+    [record] = [record for record in caplog.records if record.name == "pyjmsack" and "never called" in record.message]
+    assert "on_connection_interupted of the connection listener Listener" in record.message
+    assert "did you mean on_connection_interrupted?" in record.message
+
+
 class Events:
     """A connection listener that remembers what the broker closed: the event and its arguments."""
 

@@ -22,7 +22,7 @@ _SIDE_BY_SIDE = 4
 
 @dataclass
 class Run:
-    """The run of a row over one protocol. The run is one line of the table."""
+    """One row of the demo, a :class:`Row`, run over one protocol. The printed table has one entry for each run."""
 
     row: Row
     protocol: str

@@ -32,8 +32,8 @@ GIVEN_BACK = 10
 """If the mode is individual, one message out of this number is given back to the queue at its first delivery."""
 LOOK_SECONDS = 0.005
 STANDSTILL = 0.5
-"""The largest part, in seconds, of the time between two looks that counts as waiting for a message. If more time
-passed, the machine may have slept, so the rest of this time does not count.
+"""The largest number of seconds that the time between two looks adds to the wait for a message. If more time passed,
+the machine may have slept, so the rest of this time does not count.
 """
 
 

@@ -152,8 +152,8 @@ class Soak:
             await self._all(Load.finish)
 
     async def _pause(self) -> bool:
-        """Wait for the next kill, and return whether there is one. There are two kills, even if the time is too
-        short.
+        """Wait until the next kill is due. Return False if the run has no further kill. Unless the user stops the run,
+        there are at least two kills, even if the time is too short for them.
         """
         last = self._started + self._plan.seconds
         due = time.monotonic() + self._plan.kill_every

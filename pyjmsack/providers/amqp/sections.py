@@ -131,8 +131,8 @@ class Annotations(NamedTuple):
     """The origin of a dead letter, which Artemis writes into annotations. The names are those that the selectors of
     Artemis know."""
     told: bytes = b""
-    """The annotations that the sender wrote, encoded for the identity of the message. These are the annotations without
-    the prefix ``_NOTED`` (S105)."""
+    """The annotations that the sender wrote, encoded for the identity of the message (S105). An annotation whose name
+    begins with ``_NOTED`` is left out, because the sender did not write it."""
 
 
 _NO_HEADER = Header()
@@ -216,7 +216,7 @@ def _section_end(data: bytes, start: int, end: int, code: int) -> int:
 
 
 def _long_descriptor(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the code of a section and the position of its value, if its descriptor is not in the shortest form."""
+    """Return the code and the position of the value of a section whose descriptor is not in the shortest form."""
     if data[position] != 0:
         raise malformed("expected the beginning of a section", position)
     descriptor, start = decode_value(data, position + 1, end)

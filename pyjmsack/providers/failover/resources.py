@@ -57,7 +57,7 @@ class ConsumerRecord:
     Args:
         core: the inbox of the consumer.
         closed: called when the broker closes only this consumer and keeps the connection open.
-        elsewhere: ``elsewhere(work, then)`` runs work that takes long on another thread (``Connector.elsewhere``).
+        elsewhere: ``elsewhere(work, then)`` runs long work on another thread (``Connector.elsewhere``).
     """
 
     def __init__(

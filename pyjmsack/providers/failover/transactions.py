@@ -79,7 +79,7 @@ class Replay:
         return True
 
     def expects(self, consumer_id: int) -> bool:
-        """Return True if messages of this consumer are missing."""
+        """Return True if the repeated transaction still lacks messages of this consumer."""
         return any(received[0] == consumer_id for received in self.missing)
 
     @property

@@ -34,8 +34,8 @@ class DeliveryCounts:
         """Keep the count of a message that goes back to the broker.
 
         Args:
-            unseen: whether to keep the count even if it is 0. This is needed for a message that the caller never had
-                and that the same consumer gets again at once by another subscription: the broker marks this message as
+            unseen: whether to keep the count even if it is 0. A message needs this if the caller never had the message,
+                and the same consumer gets it again at once by another subscription. The broker marks this message as
                 redelivered, and the kept count of 0 shows that no delivery has failed.
         """
         count = inbound.redelivery_count + inbound.redeliveries

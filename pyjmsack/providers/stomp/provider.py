@@ -453,8 +453,8 @@ class StompProvider(Lifecycle[StompEngine]):
 
     @property
     def _sendable(self) -> Limits:
-        """The limits for frames that this client sends. They are the limits of the broker and of this client together,
-        because a receiver may have the same limits as this client (S160)."""
+        """The limits for frames that this client sends. For headers, the smaller limit of the broker and of this client
+        counts, because the program that receives the message may also use this library (S160)."""
         options = self._url.stomp
         own = Limits(options.max_frame_size, options.max_headers, options.max_header_length)
         taken = self._dialect.limits or own

@@ -125,8 +125,9 @@ class Subscriptions:
         self.all: list[StompSubscription] = []
         """The open subscriptions that get messages, in the order in which they were opened."""
         self._retired: list[StompSubscription] = []
+        """The subscriptions that get no more messages. Each of them ends when the caller holds none of its messages."""
         self._reopened: Callable[[BaseException | None], None] | None = None
-        """The function that gets the answer to the next subscription, which replaces the retired subscriptions.
+        """Called with the answer of the broker when the subscription that replaces the retired subscriptions is open.
         ``None`` if no subscription has to be replaced."""
         self.outstanding: dict[StompInbound, None] = {}
         """The messages for which the broker waits for an ACK (acknowledgement), in the order of arrival."""
@@ -155,10 +156,9 @@ class Subscriptions:
 
     @property
     def _loses_counts(self) -> bool:
-        """True if the broker counts a delivery for each message that it sent ahead to this consumer, when the
-        connection is lost. Artemis counts in this way, and makes dead letters of the messages after several losses. The
-        result is False if the consumer gets one message at a time, is presettled, or receives from a source that ends
-        with the connection.
+        """True if a loss of the connection raises the delivery count of each message that the broker sent ahead to this
+        consumer. Artemis raises it, and makes dead letters of the messages after several losses. The result is False if
+        the consumer gets one message at a time, is presettled, or receives from a source that ends with the connection.
         """
         info = self._info
         temporary = info.destination.is_temporary or self.volatile

@@ -381,7 +381,7 @@ def _percentile(buckets: Counter[int], total: int, share: float) -> float:
         passed += buckets[bucket]
         if passed >= share * total:
             return _seconds(bucket)
-    raise AssertionError(f"no bucket reaches the share {share}, although the last bucket has all values")
+    raise AssertionError(f"the buckets together hold fewer values than the share {share} of the total {total}")
 
 
 def _seconds(bucket: int) -> float:
