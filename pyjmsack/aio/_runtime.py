@@ -6,10 +6,11 @@ import asyncio
 import inspect
 import os
 import sys
+import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
@@ -146,8 +147,8 @@ class AioRuntime:
         return 1
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Return an object that locks nothing, because all callers are on the loop."""
-        return nullcontext()
+        """Return a new lock, because any thread may acknowledge a message."""
+        return threading.RLock()
 
     def dispatcher(self, name: str) -> TaskDispatcher:
         """Return a new dispatcher."""
@@ -226,6 +227,11 @@ class TaskDispatcher:
             self._task.add_done_callback(self._ended)
 
     async def _run(self) -> None:
+        if self._task is None:
+            # the loop starts tasks eagerly (``asyncio.eager_task_factory``), and this one has begun before the caller
+            # of ``make_task`` could note it; without the note the task would not know itself, and the next call would
+            # start a second task
+            await asyncio.sleep(0)
         while self._calls:
             try:
                 result = self._calls.popleft()()

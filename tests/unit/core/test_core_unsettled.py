@@ -206,8 +206,24 @@ def test_a_stalled_listener_goes_on_after_an_acknowledgement_s56() -> None:
     consumer.listening.unscheduled()
     dispatched = len(bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls)
     session.acknowledge_message(calls[0].message)
+    bench.runtime.turn()
     assert len(bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls) == dispatched + 1
     assert consumer.listening.begin() is not None
+
+
+def test_the_loop_wakes_who_waits_for_an_acknowledgement_of_another_thread_s56() -> None:
+    """In asyncio any thread may acknowledge. That thread completed the future of the receiver itself, which wakes no
+    loop, so the receiver waited for ever."""
+    bench = Bench("jms.ackWindow=1")
+    session, consumer = client(bench)
+    bench.arrive(consumer, *"abcde")
+    messages = [consumer.receiving.receive_now() for _ in range(4)]
+    assert messages[0] is not None
+    arrival = consumer.inbox.expect()
+    session.acknowledge_message(messages[0])
+    assert not arrival.done
+    bench.runtime.turn()
+    assert arrival.done
 
 
 def test_without_a_window_a_consumer_goes_on_and_one_warning_asks_for_acknowledgements_s56(
