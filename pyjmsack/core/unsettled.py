@@ -492,6 +492,12 @@ class Unsettled:
             self.forget(inbound)
             self._released()
 
+    @property
+    def has_stale(self) -> bool:
+        """Whether the caller has messages that a lost connection delivered."""
+        with self._choosing:  # because the loop may be about to move a message there
+            return bool(self.stale)
+
     def _is_stale(self, inbound: Inbound) -> bool:
         with self._choosing:
             return inbound in self.stale
