@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow import parquet
@@ -88,11 +89,11 @@ def test_a_signal_handler_closes_a_ledger_that_its_thread_is_writing(
     ledger = Ledger(tmp_path)
     opened = Path.open
 
-    def interrupted(path: Path, mode: str) -> object:
+    def interrupted(path: Path, *how: Any, **named: Any) -> object:
         monkeypatch.undo()
         ledger.send(line(2))
         ledger.close()
-        return opened(path, mode)
+        return opened(path, *how, **named)
 
     monkeypatch.setattr(Path, "open", interrupted)
     writing = threading.Thread(target=ledger.send, args=(line(1),), daemon=True)
