@@ -11,7 +11,7 @@ from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.session import Session
-from pyjmsack.core.unsettled import ack_threshold
+from pyjmsack.core.unsettled import Unsettled, ack_threshold
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.spi.completion import Completion
@@ -173,6 +173,31 @@ def test_without_the_option_every_message_is_acknowledged_at_once_s16() -> None:
     bench.arrive(consumer, *"ab")
     receive(consumer, 1)
     assert accepted(bench) == ["a"]
+
+
+def test_recover_hands_out_no_message_again_whose_outcome_was_chosen_before_ctrl_c_s32() -> None:
+    """S32, S28: a signal handler ended ``accept()``. The message came again, and could not be accepted any more."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    bench = Bench()
+    session = bench.session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a", "b")
+    message = consumer.receiving.receive_now()
+    assert message is not None
+    assert consumer.receiving.receive_now() is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Unsettled, "forget", interrupted)  # a signal
+        with pytest.raises(KeyboardInterrupt):
+            session.settle_message(message, Outcome.ACCEPTED)
+    session.recover()
+    again = consumer.receiving.receive_now()
+    assert again is not None
+    assert isinstance(again._delivery, FakeInbound)
+    assert again._delivery.name == "b"
+    assert consumer.receiving.receive_now() is None
 
 
 # -- the window of unacknowledged messages ----------------------------------------------------------------------
