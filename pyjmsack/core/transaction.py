@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import count
 from typing import Any, Protocol, TypeVar
 
@@ -183,14 +184,14 @@ class Transactions:
     @property
     def ending(self) -> bool:
         """Whether a commit or rollback is under way."""
-        return bool(self._endings) and any(steps.gi_frame is not None for steps in [*self._endings])
+        return bool(self._endings) and not all(map(_over, [*self._endings]))
 
     def look_again(self) -> None:
         """Let messages flow again, if a signal handler that raised ended a commit or rollback before it did so."""
         if self._endings and not self.ending:
             self._update()
             for steps in [*self._endings]:
-                if steps.gi_frame is None:
+                if _over(steps):
                     self._endings.discard(steps)
 
     def _alone(self, steps: Steps[T]) -> Steps[T]:
@@ -372,6 +373,10 @@ def _rolled_back(
     )
     error.__cause__ = cause
     return error
+
+
+def _over(steps: Steps[Any]) -> bool:
+    return getgeneratorstate(steps) == GEN_CLOSED
 
 
 def _finish(consumer: Participant, _: Completion[None]) -> None:
