@@ -68,9 +68,13 @@ def growth_command(
         chart.write_text(draw(growth.panels(found), note), encoding="utf-8")
     if as_json:
         click.echo(json.dumps(found.as_json(), indent=2))
-        return
-    for table in growth.tables(found):
-        report.console().print(table)
+    else:
+        for table in growth.tables(found):
+            report.console().print(table)
+    for error in found.errors:
+        click.echo(f"failed: {error}", err=True)
+    if found.errors:
+        raise click.exceptions.Exit(1)
 
 
 @click.command(name="scale")

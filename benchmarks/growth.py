@@ -71,10 +71,13 @@ class Growth:
 
     machine: dict[str, Any]
     points: Sequence[Point]
+    errors: Sequence[str]
+    """The measurements that failed, or lost or doubled a message."""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return {"machine": self.machine, "points": [point.as_json() for point in self.points]}
+        points = [point.as_json() for point in self.points]
+        return {"machine": self.machine, "points": points, "errors": [*self.errors]}
 
 
 def cases(axes: Sequence[str], protocols: Sequence[str], faces: Sequence[str], count: int) -> Iterator[Case]:
@@ -99,18 +102,22 @@ def measure(chosen: Sequence[Case], rounds: int, progress: Callable[[int], None]
     """Measure on an embedded broker.
 
     Raises:
-        BenchmarkError: a measurement failed, or lost or doubled a message.
+        BenchmarkError: something that the benchmark needs is not there.
     """
     require_library()
     about = machine(None)
     found: dict[Case, list[tuple[float, float]]] = {}
+    errors = []
     with broker(None) as over_amqp:
         over = {"amqp": over_amqp, "stomp": replace(over_amqp, clients=over_amqp.stomp)}
         for turn in range(rounds):
             for place, case in enumerate(chosen):
-                found.setdefault(case, []).append(_measured(over[case.protocol], case, turn))
+                try:
+                    found.setdefault(case, []).append(_measured(over[case.protocol], case, turn))
+                except BenchmarkError as error:
+                    errors.append(f"{case.title}, {case.value:,} {case.axis}: {error}")
                 progress(turn * len(chosen) + place + 1)
-    return Growth(about, [_best(case, measured) for case, measured in found.items()])
+    return Growth(about, [_best(case, measured) for case, measured in found.items() if measured], errors)
 
 
 def _best(case: Case, measured: Sequence[tuple[float, float]]) -> Point:
@@ -131,7 +138,7 @@ def _measured(addresses: Addresses, case: Case, turn: int) -> tuple[float, float
         scenario = Scenario(case.scenario, case.scenario, sends, pipelined=True, raw_target=None, fills=fills)
         round_ = Harness(addresses, settings, None).measure(scenario, Peer(case.face, case.face, ours=True), turn)
         if round_.timing is None:
-            raise BenchmarkError(f"{case.title}, {case.value} {case.axis}: {round_.error}")
+            raise BenchmarkError(round_.error or "no result")
         timings, nanoseconds = [round_.timing], round_.timing.nanoseconds
     count = sum(timing.count for timing in timings)
     return count * 1e9 / nanoseconds, sum(timing.processor for timing in timings) / 1e3 / count
@@ -151,7 +158,7 @@ def _together(addresses: Addresses, case: Case) -> list[Timing]:
     for job in jobs:
         left = run_tool("drain", addresses.tools, job.queue).count
         if left != (0 if receives else case.count):
-            raise BenchmarkError(f"{case.title}, {case.value} processes: {left} messages are left in a queue")
+            raise BenchmarkError(f"{left} messages are left in a queue")
     return timings
 
 

@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import os
 import sys
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 from pyjmsack.core.runtime import Command, run_commands
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
-from pyjmsack.io.forks import when_forked
+from pyjmsack.io.forks import own_lock, when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
@@ -148,7 +147,7 @@ class AioRuntime:
 
     def lock(self) -> AbstractContextManager[Any]:
         """Return a new lock, because any thread may acknowledge a message."""
-        return threading.RLock()
+        return own_lock()
 
     def dispatcher(self, name: str) -> TaskDispatcher:
         """Return a new dispatcher."""

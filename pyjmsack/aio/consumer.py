@@ -145,6 +145,15 @@ class QueueBrowser(StrictNames):
         self._selector = selector
         self._open: set[Browser] = set()
         self._closed = False
+        self._refused = 0
+        """The number of messages that the ended iterations did not show."""
+
+    @property
+    def unreadable(self) -> int:
+        """The number of messages that the iterations so far did not show, because nobody can decode them (S134). A
+        program that copies or empties a queue needs this number, because the queue has more messages than it was shown.
+        """
+        return self._refused + sum(browser.refused for browser in self._open)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         run, core = self._run, self._core
@@ -157,6 +166,7 @@ class QueueBrowser(StrictNames):
                     return
                 yield message
         finally:
+            self._refused += browser.refused
             self._open.discard(browser)
             await run(browser.close())
 

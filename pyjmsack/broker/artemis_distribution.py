@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import tarfile
 from pathlib import Path
 
 from pyjmsack.broker.distribution import Artefact, Distribution, cache_directory, check, ensure
 from pyjmsack.broker.errors import BrokerError
 from pyjmsack.broker.progress import ProgressFactory, default_progress
-from pyjmsack.loggers import get_logger
 
 __all__ = ["DEFAULT_VERSION", "SHA512", "ensure_artemis"]
 
@@ -18,7 +18,7 @@ SHA512 = {
     "5351f79f7ee190b43fc8031f6ec596a5fd075490dcee4d3eb3a88d8ed2cfc01b",
 }
 
-_log = get_logger("pyjmsack.broker")
+_log = logging.getLogger("pyjmsack.broker")
 
 
 def ensure_artemis(

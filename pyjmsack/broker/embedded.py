@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -22,12 +23,11 @@ from pyjmsack.broker.readiness import check_port_free, pick_port
 from pyjmsack.broker.sharing import ClassArchive
 from pyjmsack.broker.tls import Keys, Tls
 from pyjmsack.broker.workspace import Workspace
-from pyjmsack.loggers import get_logger
 
 __all__ = ["EmbeddedBroker"]
 
 _PORT_TRIES = 5
-_log = get_logger("pyjmsack.broker")
+_log = logging.getLogger("pyjmsack.broker")
 
 SelfT = TypeVar("SelfT", bound="EmbeddedBroker")
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-
-from pyjmsack.loggers import get_logger
 
 __all__ = ["ProgressFactory", "default_progress"]
 
@@ -15,7 +14,7 @@ ProgressFactory = Callable[[str, int], AbstractContextManager[Callable[[int], No
 """A function that gets the name of a file and its size in bytes, and returns a context manager. The context manager
 yields a function, which gets the number of bytes of each piece that arrives."""
 
-_log = get_logger("pyjmsack.broker")
+_log = logging.getLogger("pyjmsack.broker")
 
 
 def default_progress(name: str, total: int) -> AbstractContextManager[Callable[[int], None]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -18,13 +19,12 @@ from pyjmsack.broker.distribution import Distribution, cache_directory
 from pyjmsack.broker.errors import BrokerError
 from pyjmsack.broker.java import Java
 from pyjmsack.broker.locks import FileLock
-from pyjmsack.loggers import get_logger
 
 __all__ = ["ClassArchive"]
 
 _DUMP_SECONDS = 60.0
 _JVM_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-_log = get_logger("pyjmsack.broker")
+_log = logging.getLogger("pyjmsack.broker")
 
 Trainer = Callable[[list[str]], None]
 """A function that runs a broker with the given JVM flags, and ends the broker in an orderly way."""

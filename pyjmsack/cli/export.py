@@ -213,7 +213,7 @@ def _look(
     whole = Whole(connection, queue, selected=selector is not None, messages=messages)
     with connection.create_session() as session, session.create_browser(Queue(queue), selector) as browser:
         written = write_all(islice(browser, limit), output, left, stops)
-        left.unreadable = browser._unshown
+        left.unreadable = browser.unreadable
     seen = written + left.all
     if seen != limit and not stop.requested:
         whole.check(seen)

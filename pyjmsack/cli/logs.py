@@ -9,7 +9,6 @@ from contextlib import contextmanager
 import click
 
 from pyjmsack.cli.terminal import visible
-from pyjmsack.loggers import get_logger
 
 __all__ = ["debugging", "narrate_broker", "quiet_about", "show_logs"]
 
@@ -34,15 +33,15 @@ def show_logs(debug: bool) -> None:
     handler = _StderrHandler()
     detailed = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler.setFormatter(detailed if debug else _OneLine())
-    log = get_logger("pyjmsack")
+    log = logging.getLogger("pyjmsack")
     log.handlers[:] = [handler]  # a process runs one command, except in tests
     log.setLevel(logging.DEBUG if debug else logging.WARNING)
-    get_logger("pyjmsack.broker").setLevel(logging.NOTSET)
+    logging.getLogger("pyjmsack.broker").setLevel(logging.NOTSET)
 
 
 def narrate_broker() -> None:
     """Show the log lines about the slow steps of the embedded broker, such as its download."""
-    log = get_logger("pyjmsack.broker")
+    log = logging.getLogger("pyjmsack.broker")
     log.setLevel(min(logging.INFO, log.getEffectiveLevel()))
 
 
@@ -58,7 +57,7 @@ def quiet_about(kind: type[BaseException]) -> Iterator[None]:
     def unexpected(record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], kind))
 
-    log = get_logger("pyjmsack")
+    log = logging.getLogger("pyjmsack")
     log.addFilter(unexpected)
     try:
         yield

@@ -206,7 +206,7 @@ def _copy(
                     )
                 raise
         copied += under_way
-        unreadable = browser._unshown
+        unreadable = browser.unreadable
         if copied + odd != limit and not stop.requested:
             whole.check(copied + odd + unreadable)
     checked.warn_if_empty(copied + odd + unreadable)

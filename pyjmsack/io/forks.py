@@ -1,4 +1,5 @@
-"""What a child process made by ``fork`` needs: locks that work there, and calls at its beginning."""
+"""What a child process made by ``fork`` needs: locks that work there, and calls at its beginning. Also the locks of
+objects that no child uses."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["shared_lock", "when_forked"]
+__all__ = ["own_lock", "shared_lock", "when_forked"]
 
 
 def when_forked(call: Callable[[], object]) -> None:
@@ -27,3 +28,8 @@ def shared_lock() -> AbstractContextManager[Any]:
     lock = threading.RLock()
     when_forked(lock._at_fork_reinit)  # type: ignore[attr-defined]  # as the standard library does
     return lock
+
+
+def own_lock() -> AbstractContextManager[Any]:
+    """Return a new lock for an object of a connection, which no child process uses. The lock is reentrant."""
+    return threading.RLock()

@@ -9,6 +9,7 @@ arrives again is recognised by its identity, and dropped.
 from __future__ import annotations
 
 import gc
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,14 +20,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pyjmsack import AckMode, JMSException, Message, Queue, Session, UnsupportedFeatureException
-from pyjmsack.loggers import get_logger
 from pyjmsack.spark.columns import arrow_schema, to_batch
 from pyjmsack.spark.options import OptionError, Options
 from pyjmsack.spark.spool import Span, Spool
 
 __all__ = ["Place", "Received", "count_waiting", "identities", "is_waiting", "pull", "read_pull", "receive"]
 
-log = get_logger("pyjmsack.spark")
+log = logging.getLogger("pyjmsack.spark")
 
 
 class Place(NamedTuple):

@@ -4,6 +4,7 @@ its rows.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -27,14 +28,13 @@ from pyjmsack import (
     Session,
     UnsupportedFeatureException,
 )
-from pyjmsack.loggers import get_logger
 from pyjmsack.spark.bodies import message_of
 from pyjmsack.spark.columns import DUPLICATE_ID, GROUP, PORTABLE, SPARK_SCHEMA, destination_of, property_value
 from pyjmsack.spark.options import OptionError, Options
 
 __all__ = ["JmsStreamWriter", "JmsWriter"]
 
-log = get_logger("pyjmsack.spark")
+log = logging.getLogger("pyjmsack.spark")
 
 SENT = {
     "body": ("binary", "string"),

@@ -161,9 +161,10 @@ class QueueBrowser(StrictNames):
         """The number of messages that the ended iterations did not show."""
 
     @property
-    def _unshown(self) -> int:
-        """The number of messages that the iterations did not show, because nobody can decode them. Commands must not
-        report a queue as copied if it has such messages."""
+    def unreadable(self) -> int:
+        """The number of messages that the iterations so far did not show, because nobody can decode them (S134). A
+        program that copies or empties a queue needs this number, because the queue has more messages than it was shown.
+        """
         return self._refused + sum(browser.refused for browser in self._open)
 
     def __iter__(self) -> Iterator[Message]:

@@ -102,6 +102,17 @@ def test_a_browser_copies_and_settles_nothing(face: Face) -> None:
     assert peer.all("disposition") == []
 
 
+def test_a_browser_counts_the_messages_that_nobody_can_decode(face: Face) -> None:
+    """S134: who copies or empties a queue must know that it holds more than was shown."""
+    peer = face.peer()
+    session = face.session(peer)
+    wrong_order = b"\x00\x53\x74\xc1\x01\x00" + b"\x00\x53\x73\x45"  # application properties, then properties
+    peer.messages.extend([text("a"), wrong_order, text("b")])
+    browser = session.create_browser(Queue("q"))
+    assert [message.text for message in browser] == ["a", "b"]
+    assert browser.unreadable == 1
+
+
 # -- settle modes -----------------------------------------------------------------------------------------------
 
 

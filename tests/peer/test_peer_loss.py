@@ -407,10 +407,12 @@ def test_an_acknowledgement_that_the_broker_cannot_get_raises_once(face: Face, m
 
 def test_the_other_consumers_of_a_session_are_acknowledged_although_the_broker_closed_one(face: Face) -> None:
     """S25, S125."""
-    peer = face.peer(messages=[text("a")])
+    peer = face.peer()
     session = face.session(peer, mode=2)
     first, second = session.create_consumer(Q), session.create_consumer(Q)
-    first.receive(60)
+    peer.deliver(text("a"), consumer=0)
+    peer.deliver(text("b"), consumer=1)
+    assert first.receive(60) is not None
     message = second.receive(60)
     peer.close_link(peer.consumers[0], "amqp:resource-deleted")
     peer.wait_frames("detach")
@@ -422,19 +424,21 @@ def test_the_other_consumers_of_a_session_are_acknowledged_although_the_broker_c
 
 def test_giving_back_a_message_of_a_consumer_that_the_broker_closed_is_harmless(face: Face) -> None:
     """S32, S126: the broker delivers the message again, so this consumer does not."""
-    peer = face.peer(messages=[text("a"), text("b")])
+    peer = face.peer()
     connection = face.connect(peer)
     single, whole = connection.create_session(101), connection.create_session(2)
-    message = single.create_consumer(Q).receive(60)
-    consumer = whole.create_consumer(Q)
-    assert consumer.receive(60) is not None
+    first, second = single.create_consumer(Q), whole.create_consumer(Q)
+    peer.deliver(text("a"), consumer=0)
+    peer.deliver(text("b"), consumer=1)
+    message = first.receive(60)
+    assert second.receive(60) is not None
     for link in peer.consumers:
         peer.close_link(link, "amqp:resource-deleted")
     peer.wait_frames("detach", 2)
     message.release()
     whole.recover()
     with pytest.raises(InvalidDestinationException):
-        consumer.receive(0)
+        second.receive(0)
     face.barrier(peer, whole)
     assert not [frame for frame in peer.all("disposition") if frame.state]
 

@@ -117,7 +117,7 @@ class Letters:
             fitting = (each for each in map(self._counted, browser) if self.choice.fits(each, self.queue))
             for seen, message in enumerate(islice(fitting, limit), 1):  # noqa: B007 - the last number is used below
                 yield message
-            self.unreadable = browser._unshown
+            self.unreadable = browser.unreadable
         if self.checked is not None:
             self.checked.warn_if_empty(seen)
 

@@ -187,7 +187,7 @@ def test_a_copy_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
     session.__enter__.return_value.create_producer.return_value.send.side_effect = send
     browser = session.create_browser.return_value
     browser.__iter__.return_value = iter([_Received(text) for text in ("a", "bad", "b", "bad")])
-    browser._unshown = 0
+    browser.unreadable = 0
     monkeypatch.setattr("pyjmsack.cli.options.Login.factory", factory)
     monkeypatch.setattr("pyjmsack.cli.move.check_queue", MagicMock())
     monkeypatch.setattr("pyjmsack.cli.move.check_target", MagicMock())
