@@ -11,6 +11,7 @@ from pyjmsack.core.completions import Completions
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.guard import Memory, make_store
 from pyjmsack.core.listening import Dispatchers, Listening
+from pyjmsack.core.outcomes import FEATURES, outcome_of
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.sources import Sources, check_destination
 from pyjmsack.core.state import SessionState, State
@@ -19,7 +20,7 @@ from pyjmsack.core.subscriptions import Subscriptions, check_name, check_topic
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.core.transaction import Transactions
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
-from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.errors import IllegalStateException
 from pyjmsack.loggers import get_logger
 from pyjmsack.message import Acknowledger, Message
 from pyjmsack.spi.completion import Completion
@@ -321,7 +322,7 @@ class Session:
         S38).
         """
         self.check_open()
-        outcome = _outcome(message._ack_type)
+        outcome = outcome_of(message._ack_type)
         if self.info.ack_mode.individual:
             self._settle_message(message, outcome)
         elif message._delivery.settled:  # a second call does nothing, even if the caller got messages meanwhile (S28)
@@ -360,7 +361,7 @@ class Session:
     def _require(self, outcome: Outcome) -> None:
         """Refuse an outcome that this broker would replace by another outcome (S119)."""
         if outcome is not Outcome.ACCEPTED:
-            self.channel.require(_FEATURES[outcome])
+            self.channel.require(FEATURES[outcome])
 
     def recover(self) -> None:
         """Let the messages that are not acknowledged be delivered again (S32, S33).
@@ -518,21 +519,3 @@ class Session:
             self.memory.file.add((), end, self.info.id, done)
         else:
             self.channel.submit(end, self.info.id, done)
-
-
-_FEATURES = {
-    Outcome.REJECTED: "reject",
-    Outcome.RELEASED: "release",
-    Outcome.MODIFIED_FAILED: "modified-failed",
-    Outcome.MODIFIED_FAILED_UNDELIVERABLE: "undeliverable-here",
-}
-
-
-def _outcome(ack_type: Any) -> Outcome:
-    if ack_type is None:
-        return Outcome.ACCEPTED
-    try:
-        return Outcome(ack_type)
-    except ValueError as error:
-        known = ", ".join(f"{o.value} ({o.name})" for o in Outcome)
-        raise JMSException(f"JMS_AMQP_ACK_TYPE {ack_type!r}: expected one of {known} (S38)") from error
