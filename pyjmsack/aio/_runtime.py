@@ -9,14 +9,14 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
 from pyjmsack.core.runtime import Command, run_commands
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
-from pyjmsack.io.forks import when_forked
+from pyjmsack.io.forks import own_lock, when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
@@ -148,8 +148,8 @@ class AioRuntime:
         return 1
 
     def lock(self) -> AbstractContextManager[Any]:
-        """Return an object that locks nothing, because all callers are on the loop."""
-        return nullcontext()
+        """Return a new lock, because any thread may acknowledge a message."""
+        return own_lock()
 
     def dispatcher(self, name: str) -> TaskDispatcher:
         """Return a new dispatcher."""
@@ -229,6 +229,11 @@ class TaskDispatcher:
             self._task.add_done_callback(self._ended)
 
     async def _run(self) -> None:
+        if self._task is None:
+            # the loop starts tasks eagerly (``asyncio.eager_task_factory``), and this one has begun before the caller
+            # of ``make_task`` could note it; without the note the task would not know itself, and the next call would
+            # start a second task
+            await asyncio.sleep(0)
         while self._calls:
             try:
                 result = self._calls.popleft()()

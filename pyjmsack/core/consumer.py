@@ -311,11 +311,15 @@ class Consumer:
 
     def _released(self) -> None:
         """Continue after the caller settled messages: a closed consumer may end, and a consumer whose window was full
-        hands out messages again (S56)."""
+        hands out messages again (S56).
+
+        The loop wakes whoever waits, because any thread may acknowledge a message, and in asyncio only the loop may
+        complete a future or start a task.
+        """
         self.finish_if_closed()
         window = self.unsettled.window
         if window is not None and window.limit is not None and self.inbox.messages:
-            self.arrived()
+            self._channel.submit(self.arrived)
 
     # -- recover and transactions -------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from pyjmsack.core.completions import Completions
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.guard import Memory, make_store
 from pyjmsack.core.listening import Dispatchers, Listening
+from pyjmsack.core.outcomes import FEATURES, outcome_of
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.sources import Sources, check_destination
 from pyjmsack.core.state import SessionState, State
@@ -19,7 +20,7 @@ from pyjmsack.core.subscriptions import Subscriptions, check_name, check_topic
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.core.transaction import Transactions
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic, Topic
-from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.errors import IllegalStateException
 from pyjmsack.loggers import get_logger
 from pyjmsack.message import Acknowledger, Message
 from pyjmsack.spi.completion import Completion
@@ -73,6 +74,9 @@ class Session:
         self.channel = channel
         self.info = info
         self.consumers: dict[int, Consumer] = {}
+        self.ended: dict[int, Consumer] = {}
+        """The consumers that have ended, and of whose messages the caller still has some that a lost connection
+        delivered. An acknowledgement of such a message counts as processed (S95)."""
         self.producers: dict[int, Producer] = {}
         self.memory = Memory(make_store(channel))
         """Remembers the messages that were processed in this session, because no message may be processed twice after a
@@ -227,13 +231,33 @@ class Session:
                 self.dispatchers,
                 self.face.feed,
                 self._subscriptions,
-                lambda number: self.consumers.pop(number, None),
+                self._consumer_left,
                 allow_pull_listener=options.allow_pull_listener,
             )
         except BaseException:
             if info.subscription is not None:
                 self.channel.submit(self._subscriptions.release, info.subscription)
             raise
+
+    def _consumer_left(self, number: int) -> Consumer | None:
+        """Take a consumer that ends out of the table. Return ``None`` if another thread was first."""
+        consumer = self.consumers.get(number)
+        if consumer is not None:
+            self.ended[number] = consumer  # before the pop, so that a thread that acknowledges finds the consumer
+        left = self.consumers.pop(number, None)
+        self._forget_ended()
+        return left
+
+    def _forget_ended(self) -> None:
+        for number, consumer in [*self.ended.items()]:
+            if not consumer.unsettled.has_stale:
+                self.ended.pop(number, None)
+
+    def _settle_ended(self, outcome: Outcome) -> None:
+        """Give the messages of consumers that have ended an outcome (S95)."""
+        for consumer in [*self.ended.values()]:
+            consumer.unsettled.settle_stale(outcome)
+        self._forget_ended()
 
     # -- subscriptions and temporary destinations ---------------------------------------------------------------
 
@@ -291,13 +315,14 @@ class Session:
         if self.info.ack_mode is AckMode.CLIENT_ACKNOWLEDGE:
             for consumer in sorted([*self.consumers.values()], key=lambda consumer: consumer.error is not None):
                 consumer.acknowledge(outcome)
+            self._settle_ended(outcome)
 
     def acknowledge_message(self, message: Message) -> None:
         """Carry out ``message.acknowledge()`` by the rules of the mode. ``JMS_AMQP_ACK_TYPE`` chooses the outcome (S28,
         S38).
         """
         self.check_open()
-        outcome = _outcome(message._ack_type)
+        outcome = outcome_of(message._ack_type)
         if self.info.ack_mode.individual:
             self._settle_message(message, outcome)
         elif message._delivery.settled:  # a second call does nothing, even if the caller got messages meanwhile (S28)
@@ -306,6 +331,7 @@ class Session:
             # the message is stale: acknowledge all stale messages, and no newer ones (S95)
             for consumer in [*self.consumers.values()]:
                 consumer.unsettled.settle_stale(outcome)
+            self._settle_ended(outcome)
         else:
             self.acknowledge(outcome)
 
@@ -318,9 +344,12 @@ class Session:
         self._require(outcome)
         if message._delivery.settled:
             self._warn_of_second(outcome, message)
-        consumer = self.consumers.get(message._delivery.consumer_id)
+        number = message._delivery.consumer_id
+        consumer = self.consumers.get(number) or self.ended.get(number)
         if consumer is not None:
             consumer.settle_one(message, outcome)
+            if self.ended:
+                self._forget_ended()
 
     def _warn_of_second(self, outcome: Outcome, message: Message) -> None:
         """Log, once, that a message has its outcome already (S28). A second acceptance is not logged,
@@ -334,7 +363,7 @@ class Session:
     def _require(self, outcome: Outcome) -> None:
         """Refuse an outcome that this broker would replace by another outcome (S119)."""
         if outcome is not Outcome.ACCEPTED:
-            self.channel.require(_FEATURES[outcome])
+            self.channel.require(FEATURES[outcome])
 
     def recover(self) -> None:
         """Let the messages that are not acknowledged be delivered again (S32, S33).
@@ -347,6 +376,7 @@ class Session:
             raise IllegalStateException("recover() is not for transacted sessions; use rollback() (S7)")
         for consumer in [*self.consumers.values()]:
             consumer.recover()
+        self.ended.clear()
 
     def undo(self) -> Steps[None]:
         """Let the messages of a listener be delivered again, because the listener raised. The redelivery is counted
@@ -491,21 +521,3 @@ class Session:
             self.memory.file.add((), end, self.info.id, done)
         else:
             self.channel.submit(end, self.info.id, done)
-
-
-_FEATURES = {
-    Outcome.REJECTED: "reject",
-    Outcome.RELEASED: "release",
-    Outcome.MODIFIED_FAILED: "modified-failed",
-    Outcome.MODIFIED_FAILED_UNDELIVERABLE: "undeliverable-here",
-}
-
-
-def _outcome(ack_type: Any) -> Outcome:
-    if ack_type is None:
-        return Outcome.ACCEPTED
-    try:
-        return Outcome(ack_type)
-    except ValueError as error:
-        known = ", ".join(f"{o.value} ({o.name})" for o in Outcome)
-        raise JMSException(f"JMS_AMQP_ACK_TYPE {ack_type!r}: expected one of {known} (S38)") from error

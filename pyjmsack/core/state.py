@@ -58,3 +58,5 @@ class SessionState:
         if self.state is State.CLOSED:
             raise IllegalStateException("the session is closed")
         self.channel.check_open()
+        if not self.started:
+            self.transactions.look_again()

@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from inspect import GEN_CLOSED, getgeneratorstate
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pyjmsack.core.channel import Channel
 from pyjmsack.core.guard import DuplicateGuard, Memory
@@ -22,6 +23,7 @@ from pyjmsack.types import Outcome
 
 __all__ = ["Runs", "Transaction", "Transactions"]
 
+T = TypeVar("T")
 Runs = list[tuple[Outcome, list[Inbound]]]
 """Outcomes that were chosen and not sent yet, in the order in which they must reach the broker."""
 
@@ -172,8 +174,9 @@ class Transactions:
         self._memory = memory
         self._consumers = consumers
         self._update = update
-        self._endings: set[object] = set()
-        """Commits and rollbacks under way."""
+        self._endings: set[Steps[Any]] = set()
+        """The steps of commits and rollbacks under way. A signal handler that raises may leave steps here that are
+        over, so :attr:`ending` looks whether they are."""
         self._session_ended = False
         """Whether the loop rolled the open transaction back because the session ends."""
         self.current = Transaction()
@@ -181,12 +184,26 @@ class Transactions:
     @property
     def ending(self) -> bool:
         """Whether a commit or rollback is under way."""
-        return bool(self._endings)
+        return bool(self._endings) and not all(map(_over, [*self._endings]))
 
-    def _ending_is_over(self, ending: object) -> None:
-        """Remember that a commit or rollback is over, or that its caller gave up."""
-        self._endings.discard(ending)
-        self._update()
+    def look_again(self) -> None:
+        """Let messages flow again, if a signal handler that raised ended a commit or rollback before it did so."""
+        if self._endings and not self.ending:
+            self._update()
+            for steps in [*self._endings]:
+                if _over(steps):
+                    self._endings.discard(steps)
+
+    def _alone(self, steps: Steps[T]) -> Steps[T]:
+        """Run the steps of a commit or rollback. No message is handed out meanwhile."""
+        try:
+            self._endings.add(steps)
+            self._update()
+            return (yield from steps)
+        finally:
+            steps.close()  # before the update, which looks whether the steps are over
+            self._update()
+            self._endings.discard(steps)
 
     def commit(self) -> Steps[None]:
         """Make the transaction's work take effect (S75, S78).
@@ -199,13 +216,9 @@ class Transactions:
                 S94).
         """
         transaction = self.current
-        ending = object()
         try:
-            self._endings.add(ending)
-            self._update()
-            yield from self._commit()
+            yield from self._alone(self._commit())
         finally:
-            self._ending_is_over(ending)
             # if the transaction is still the current one, the broker was not asked to end it
             if transaction is not self.current:
                 transaction.ended("unknown")  # has no effect if the outcome is known
@@ -270,13 +283,7 @@ class Transactions:
     def rollback(self) -> Steps[None]:
         """Undo the work of the transaction. The messages that it received are delivered again, before newer messages,
         and the redelivery is counted (S80, S83)."""
-        ending = object()
-        try:
-            self._endings.add(ending)
-            self._update()
-            error = yield from self._roll_back()
-        finally:
-            self._ending_is_over(ending)
+        error = yield from self._alone(self._roll_back())
         if error is not None and self._channel.failure is None:
             raise error.fresh() if isinstance(error, JMSException) else error
 
@@ -367,6 +374,10 @@ def _rolled_back(
     )
     error.__cause__ = cause
     return error
+
+
+def _over(steps: Steps[Any]) -> bool:
+    return getgeneratorstate(steps) == GEN_CLOSED
 
 
 def _finish(consumer: Participant, _: Completion[None]) -> None:

@@ -476,12 +476,13 @@ class Unsettled:
     def take_back(self) -> list[Inbound]:
         """Forget all messages that the caller has. Return them oldest first, because ActiveMQ Classic delivers messages
         again in the order in which their outcomes arrive. Stale messages are not returned, because the broker delivers
-        them again by itself.
+        them again by itself. Nor are messages with an outcome: a signal handler may have ended the call that chose the
+        outcome, before the call could forget the message.
         """
         taken_back = [inbound for inbound in list(self.delivered) if self.delivered.pop(inbound, GONE) is not GONE]
         with self._choosing:  # after the pops, because a message that the loop popped first is in ``stale`` by now
             self.stale.clear()
-        return taken_back
+        return [inbound for inbound in taken_back if not inbound.settled]
 
     def flush(self) -> None:
         """Send the automatic acknowledgements that wait in a batch (S43, S47)."""
@@ -497,6 +498,12 @@ class Unsettled:
                 self.settle(inbound, outcome)
             self.forget(inbound)
             self._released()
+
+    @property
+    def has_stale(self) -> bool:
+        """Whether the caller has messages that a lost connection delivered."""
+        with self._choosing:  # because the loop may be about to move a message there
+            return bool(self.stale)
 
     def _is_stale(self, inbound: Inbound) -> bool:
         with self._choosing:

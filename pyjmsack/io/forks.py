@@ -1,5 +1,5 @@
 """Makes locks that also work in a child process made by ``fork``, and calls functions at the beginning of such a
-process.
+process. Makes the locks of objects that no child process uses, too.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["shared_lock", "when_forked"]
+__all__ = ["own_lock", "shared_lock", "when_forked"]
 
 
 def when_forked(call: Callable[[], object]) -> None:
@@ -29,3 +29,8 @@ def shared_lock() -> AbstractContextManager[Any]:
     lock = threading.RLock()
     when_forked(lock._at_fork_reinit)  # type: ignore[attr-defined]  # as the standard library does
     return lock
+
+
+def own_lock() -> AbstractContextManager[Any]:
+    """Return a new lock for an object of a connection, which no child process uses. The lock is reentrant."""
+    return threading.RLock()

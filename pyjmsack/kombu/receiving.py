@@ -241,18 +241,18 @@ class Feed:
 
     async def _pass_on(self, source: Source, message: Message) -> None:
         window = self.window
-        if not await source.takes(message):
-            return
-        # the window may be full, because the broker was asked for messages of several queues, and more than one came
-        if window.limit and window.held >= window.limit:
-            if self._releases:
-                _settle(message.release)
+        try:
+            if not await source.takes(message):
                 return
-            try:
+            # the window may be full, because the broker was asked for messages of several queues, and several came
+            if window.limit and window.held >= window.limit:
+                if self._releases:
+                    _settle(message.release)
+                    return
                 await window.room(source)
-            except asyncio.CancelledError:
-                _settle(message.release)
-                raise
+        except asyncio.CancelledError:  # otherwise nobody would get the message before the connection ends
+            _settle(message.release)
+            raise
         window.held += 1
         window.arrived += 1
         self._sink.arrived(Delivery(self.queue, message, window, self))

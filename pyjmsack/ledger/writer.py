@@ -12,6 +12,7 @@ import os
 import threading
 import uuid
 from collections.abc import Callable
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -133,11 +134,8 @@ class _Table:
             self._parts += 1
             path = self.folder / f"{self._writer}-{self._parts}.raw"
             size = max(_PART_BYTES[self._name], room)
-            with path.open("x+b") as file:
-                # this write reserves the space: a full disk is an error here, but would crash a write to the mapping
-                file.write(bytes(size))
-                file.flush()
-                self._path, self._map = path, mmap.mmap(file.fileno(), size)
+            with path.open("x+b", buffering=0) as file:
+                self._path, self._map = path, _reserved(file, path, size)
         except OSError as error:
             self._fail(error)
             return False
@@ -168,6 +166,24 @@ class _Table:
             sealing, self._sealing = self._sealing, []
         for thread in sealing:
             thread.join()
+
+
+def _reserved(file: FileIO, path: Path, size: int) -> mmap.mmap:
+    """Return the mapping of a new file of ``size`` zeros. The zeros reserve the space: a full disk is an error here,
+    but would crash a write to the mapping. After an error the file is removed, because it would keep the disk full.
+
+    Raises:
+        OSError: the file cannot be written or mapped.
+    """
+    try:
+        zeros = memoryview(bytes(size))
+        while zeros:
+            zeros = zeros[file.write(zeros) :]
+        return mmap.mmap(file.fileno(), size)
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink()
+        raise
 
 
 def _no_room(data: bytes) -> object:

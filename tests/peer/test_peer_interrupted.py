@@ -116,6 +116,7 @@ def afterwards(o: SimpleNamespace) -> None:
     except JMSException as error:
         problem = str(error)
     assert "S15" not in problem
+    assert "under way" not in problem, "no message would flow any more, and no send would be possible"
     if o.verb.name == "receive":
         message = o.consumer.receive(60)
         assert message is not None

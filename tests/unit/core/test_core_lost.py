@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -65,6 +66,41 @@ def test_what_is_acknowledged_counts_as_processed_although_its_connection_went_o
     again(bench, consumer, "a")
     assert consumer.receiving.receive_now() is None
     assert (consumer.stats.stale, consumer.stats.duplicates_skipped, consumer.stats.unacknowledged) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("lost_first", [True, False])
+@pytest.mark.parametrize("mode", [CLIENT, INDIVIDUAL])
+def test_what_is_acknowledged_after_its_consumer_and_its_connection_ended_counts_as_processed(
+    mode: int, lost_first: bool
+) -> None:
+    """S95, S105, S29: the session had forgotten the consumer, so another consumer got the message again."""
+    bench, session, consumer = opened(mode)
+    other = bench.consumer(session, 10)
+    bench.arrive(consumer, "a", "b")
+    first, second = taken(consumer), taken(consumer)
+    for happens in (partial(lose, bench), lambda: bench.run(consumer.close()))[:: 1 if lost_first else -1]:
+        happens()
+    assert consumer.info.id not in session.consumers
+    for message in (first, second):
+        session.acknowledge_message(message)
+    assert (consumer.stats.stale, session.ended) == (2, {})
+    again(bench, other, "a", "b")
+    assert other.receiving.receive_now() is None
+    assert other.stats.duplicates_skipped == 2
+
+
+def test_a_session_forgets_consumers_that_ended_when_nobody_can_acknowledge_their_messages() -> None:
+    """S95: the messages that the caller dropped, and those that recover() gave back."""
+    bench, session, consumer = opened(INDIVIDUAL)
+    bench.arrive(consumer, "a", "b")
+    taken(consumer)
+    kept = taken(consumer)
+    lose(bench)
+    bench.run(consumer.close())
+    assert [*session.ended] == [consumer.info.id]
+    session.recover()
+    assert not session.ended
+    assert kept is not None
 
 
 def test_what_came_on_the_way_of_a_loss_takes_no_newer_message_along() -> None:

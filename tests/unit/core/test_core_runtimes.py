@@ -732,6 +732,28 @@ def test_a_dispatcher_is_busy_while_queued_calls_wait_for_its_next_task() -> Non
     asyncio.run(main())
 
 
+@pytest.mark.skipif(not hasattr(asyncio, "eager_task_factory"), reason="tasks start eagerly since Python 3.12")
+def test_a_loop_that_starts_tasks_eagerly_delays_no_call_and_hides_no_dispatcher_s14(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S14, S124. The first call ran before the dispatcher knew its task: the call could close its own session, and the
+    next call waited for a second."""
+    monkeypatch.setattr(_runtime, "_AGAIN", 10 * PATIENCE)
+    inside: list[bool] = []
+
+    async def main() -> None:
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+        loop.set_task_factory(asyncio.eager_task_factory)
+        dispatcher = TaskDispatcher(loop, "test")
+        dispatcher.submit(lambda: inside.append(dispatcher.running_here()))
+        dispatcher.submit(lambda: inside.append(dispatcher.running_here()))
+        dispatcher.submit(over.set)
+        await asyncio.wait_for(over.wait(), PATIENCE)
+
+    asyncio.run(main())
+    assert inside == [True, True]
+
+
 def test_tasks_take_turns_at_a_session_and_one_may_enter_again_s15() -> None:
     async def main() -> list[str]:
         seen: list[str] = []
@@ -809,6 +831,28 @@ def test_a_message_is_acknowledged_from_another_thread_at_once() -> None:
 
     asyncio.run(main(), debug=True)
     assert seen == ["later"]
+
+
+def test_threads_that_acknowledge_in_asyncio_choose_an_outcome_one_after_the_other_s28() -> None:
+    """Each of two threads that acknowledged a message at the same time could choose its outcome, which was then counted
+    and recorded twice."""
+
+    async def main() -> bool:
+        lock = AioRuntime(asyncio.get_running_loop(), nothing).lock()
+        entered = threading.Event()
+
+        def enter() -> None:
+            with lock:
+                entered.set()
+
+        thread = threading.Thread(target=enter)
+        with lock:
+            thread.start()
+            too_early = entered.wait(0.1)
+        thread.join(PATIENCE)
+        return not too_early and entered.is_set()
+
+    assert asyncio.run(main())
 
 
 def test_each_command_after_the_end_of_the_loop_is_an_error() -> None:

@@ -11,7 +11,7 @@ from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.session import Session
-from pyjmsack.core.unsettled import ack_threshold
+from pyjmsack.core.unsettled import Unsettled, ack_threshold
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.spi.completion import Completion
@@ -175,6 +175,31 @@ def test_without_the_option_every_message_is_acknowledged_at_once_s16() -> None:
     assert accepted(bench) == ["a"]
 
 
+def test_recover_hands_out_no_message_again_whose_outcome_was_chosen_before_ctrl_c_s32() -> None:
+    """S32, S28: a signal handler ended ``accept()``. The message came again, and could not be accepted any more."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    bench = Bench()
+    session = bench.session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a", "b")
+    message = consumer.receiving.receive_now()
+    assert message is not None
+    assert consumer.receiving.receive_now() is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Unsettled, "forget", interrupted)  # a signal
+        with pytest.raises(KeyboardInterrupt):
+            session.settle_message(message, Outcome.ACCEPTED)
+    session.recover()
+    again = consumer.receiving.receive_now()
+    assert again is not None
+    assert isinstance(again._delivery, FakeInbound)
+    assert again._delivery.name == "b"
+    assert consumer.receiving.receive_now() is None
+
+
 # -- the window of unacknowledged messages ----------------------------------------------------------------------
 
 
@@ -206,8 +231,24 @@ def test_a_stalled_listener_goes_on_after_an_acknowledgement_s56() -> None:
     consumer.listening.unscheduled()
     dispatched = len(bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls)
     session.acknowledge_message(calls[0].message)
+    bench.runtime.turn()
     assert len(bench.runtime.dispatchers[f"pyjmsack-session-{session.info.id}-0"].calls) == dispatched + 1
     assert consumer.listening.begin() is not None
+
+
+def test_the_loop_wakes_who_waits_for_an_acknowledgement_of_another_thread_s56() -> None:
+    """In asyncio any thread may acknowledge. That thread completed the future of the receiver itself, which wakes no
+    loop, so the receiver waited for ever."""
+    bench = Bench("jms.ackWindow=1")
+    session, consumer = client(bench)
+    bench.arrive(consumer, *"abcde")
+    messages = [consumer.receiving.receive_now() for _ in range(4)]
+    assert messages[0] is not None
+    arrival = consumer.inbox.expect()
+    session.acknowledge_message(messages[0])
+    assert not arrival.done
+    bench.runtime.turn()
+    assert arrival.done
 
 
 def test_without_a_window_a_consumer_goes_on_and_one_warning_asks_for_acknowledgements_s56(

@@ -89,3 +89,39 @@ def test_a_lane_that_loses_its_consumer_ends_the_connection() -> None:
         return sink
 
     assert [str(error) for error in asyncio.run(run()).errors] == ["gone"]
+
+
+def test_a_lane_that_is_cancelled_while_it_looks_at_a_message_gives_the_message_back() -> None:
+    """The message stayed with a consumer that was closed, and nobody got it before the connection ended."""
+
+    class Given(TextMessage):
+        def release(self) -> None:
+            outcomes.append("released")
+
+    outcomes: list[str] = []
+
+    async def run() -> None:
+        looking, never = asyncio.Event(), asyncio.Event()
+
+        async def wanted(message: Any) -> bool:
+            looking.set()
+            return await never.wait()
+
+        queue = Queue(0)
+        queue.messages.put_nowait(Given("one"))
+        feed = Feed(
+            None,
+            "tag",
+            "tasks",
+            [Source(queue.open, wanted, single=False)],
+            Window(1),
+            Sink(1),
+            prefetch=0,
+            releases=True,
+        )
+        await feed.open()
+        await asyncio.wait_for(looking.wait(), 60)
+        await feed.close()
+
+    asyncio.run(run())
+    assert outcomes == ["released"]

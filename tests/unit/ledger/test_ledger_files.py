@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow import parquet
@@ -88,11 +89,11 @@ def test_a_signal_handler_closes_a_ledger_that_its_thread_is_writing(
     ledger = Ledger(tmp_path)
     opened = Path.open
 
-    def interrupted(path: Path, mode: str) -> object:
+    def interrupted(path: Path, *how: Any, **named: Any) -> object:
         monkeypatch.undo()
         ledger.send(line(2))
         ledger.close()
-        return opened(path, mode)
+        return opened(path, *how, **named)
 
     monkeypatch.setattr(Path, "open", interrupted)
     writing = threading.Thread(target=ledger.send, args=(line(1),), daemon=True)
@@ -228,6 +229,22 @@ def test_a_part_that_is_both_raw_and_parquet_counts_once(tmp_path: Path) -> None
     ledger.close()
     raw.write_bytes(content)
     assert numbers(tmp_path) == [1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="this system has no limit of the size of a file")
+def test_a_part_for_which_the_disk_has_no_room_does_not_stay_and_keep_the_disk_full(tmp_path: Path) -> None:
+    """The zeros that found room stayed, up to 4 MB for each connection, and no other program could use the space."""
+    program = """
+import resource, sys
+from pyjmsack.ledger import Ledger
+ledger = Ledger(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+ledger.send("x\\n")
+ledger.close()
+"""
+    told = subprocess.run([sys.executable, "-c", program, tmp_path], check=True, capture_output=True, text=True)
+    assert "the ledger of this connection ends here" in told.stderr
+    assert [*tmp_path.rglob("*.raw")] == []
 
 
 def test_a_ledger_that_cannot_grow_says_so_once_and_harms_nobody(
