@@ -14,6 +14,7 @@ from pyjmsack import (
     AckMode,
     Connection,
     ConnectionLostException,
+    Destination,
     IllegalStateException,
     JMSException,
     Message,
@@ -47,7 +48,7 @@ delivered again at once.
 _RETURN = 30.0
 """Seconds to wait for a message that was rolled back."""
 
-Target = Callable[[Message], "Queue | None"]
+Target = Callable[[Message], "Destination | None"]
 
 
 class Pace:
@@ -124,7 +125,8 @@ class Transfer:
 
     source: str
     target: Target
-    """A function that returns the queue to which a message goes, or ``None`` to leave the message in the source."""
+    """A function that returns the destination to which a message goes, or ``None`` to leave the message in the
+    source."""
     selector: str | None = None
     choosy: bool = False
     """Whether ``target`` may return ``None``."""
