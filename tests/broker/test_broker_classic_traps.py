@@ -48,3 +48,13 @@ def test_a_consumer_of_several_queues_gets_no_expired_message(url: str) -> None:
         wait_until(lambda: expired(message.expiration))
         assert consumer.receive_nowait() is None
         assert consumer.stats.expired == 1
+
+
+def test_a_map_that_the_broker_converts_keeps_every_text(url: str) -> None:
+    """S172: the broker writes these in the modified UTF-8 of Java. The client refused the map, as a dead letter."""
+    texts = {"emoji": "a\U0001f600b", "nul": "a\0b", "umlaut": "Gr\u00fc\u00dfe"}
+    with ConnectionFactory(url).create_connection() as connection:
+        connection.start()
+        session = connection.create_session()
+        session.create_producer(Queue("maps")).send(texts)
+        assert session.create_consumer(Queue("maps")).receive_body(dict, timeout=PATIENCE) == texts
