@@ -4,16 +4,24 @@ would create the queue.
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import click
 
-from pyjmsack import Connection, Queue, UnsupportedFeatureException
+from pyjmsack import Connection, Destination, Queue, Topic, UnsupportedFeatureException
+from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.managing import opened_manager, remark
 from pyjmsack.cli.options import Command, Login
-from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueError
+from pyjmsack.management import ManagementDeniedError, Manager, QueueStatus, UnknownQueueError
 
-__all__ = ["Checked", "check_queue", "check_target", "create_option", "target_by"]
+__all__ = [
+    "Checked",
+    "check_queue",
+    "check_target",
+    "create_option",
+    "destination_of",
+    "target_by",
+    "target_on_demand",
+    "unchecked_target",
+]
 
 
 def create_option(command: Command) -> Command:
@@ -21,30 +29,98 @@ def create_option(command: Command) -> Command:
     return click.option("--create", is_flag=True, help="Create TARGET if the broker has no such queue.")(command)
 
 
-def target_by(manager: Manager, target: str, *, create: bool) -> None:
+def destination_of(status: QueueStatus, given: str | None = None) -> Destination:
+    """Return the destination that puts a message into exactly this queue.
+
+    Artemis sends to addresses. A queue may have another name than its address, such as the queue of a subscription.
+    Artemis confirms a message for the name of such a queue, or of the wrong kind, and drops it (docs/broker-facts.md).
+
+    Args:
+        status: the state of the queue.
+        given: the name as the user gave it, perhaps with options. ``None`` means a name without options.
+    """
+    if status.multicast:
+        return Topic._literal(f"{status.address}::{status.name}")
+    if status.address not in ("", status.name):
+        return Queue._literal(f"{status.address}::{status.name}")
+    return Queue._literal(status.name) if given is None else Queue(given)
+
+
+def target_by(manager: Manager, target: str, *, create: bool) -> Destination:
     """Check that the target queue exists, because a broker may create a queue for a misspelt name, and store the
-    messages there.
+    messages there. Return the destination that puts messages into this queue.
 
     Raises:
         UnknownQueueError: the broker has no such queue, and ``create`` is false.
+        Failure: the target is ``address::queue``, and the broker has the queue at another address, or shall create it.
     """
-    if create:
-        manager.create_queue(target)
-        return
+    address, _, name = Queue(target).name.rpartition("::")
     try:
-        manager.queue(Queue(target).name.rpartition("::")[2])
+        status = manager.queue(name)
     except UnknownQueueError as error:
-        raise UnknownQueueError(f"{error}; give --create to create the queue", error.nearest) from None
+        if not create:
+            raise UnknownQueueError(f"{error}; give --create to create the queue", error.nearest) from None
+        if address:
+            raise Failure(f"TARGET {target}: --create creates no queue with an address of another name") from None
+        manager.create_queue(name)
+        return Queue(target)
+    if address and address != status.address:
+        raise Failure(f"TARGET {target}: the queue {name} belongs to the address {status.address}, not to {address}")
+    return destination_of(status, target)
 
 
-def check_target(connection: Connection, login: Login, jolokia: str | None, target: str, *, create: bool) -> None:
-    """Check that the target queue exists, as :func:`target_by` does. If the user may not manage the broker, this
-    function checks nothing, because only the management of the broker knows the names.
+def check_target(
+    connection: Connection, login: Login, jolokia: str | None, target: str, *, create: bool
+) -> Destination:
+    """Check the target queue, as :func:`target_by` does, and return the destination for it. If the user may not manage
+    the broker, this function checks nothing, because only the management of the broker knows the names.
+
+    Raises:
+        Failure: see :func:`target_by` and :func:`unchecked_target`.
     """
-    if jolokia is None and connection.metadata.broker != "artemis":
-        return
-    with suppress(ManagementDeniedError, UnsupportedFeatureException), opened_manager(login, jolokia) as manager:
-        target_by(manager, target, create=create)
+    if jolokia is not None or connection.metadata.broker == "artemis":
+        try:
+            with opened_manager(login, jolokia) as manager:
+                return target_by(manager, target, create=create)
+        except (ManagementDeniedError, UnsupportedFeatureException):
+            pass
+    return unchecked_target(connection, target)
+
+
+def unchecked_target(connection: Connection, target: str) -> Destination:
+    """Return the destination for a target whose name nobody may check.
+
+    Raises:
+        Failure: the target is ``address::queue`` on Artemis, which would drop the messages if there is no such queue or
+            if the queue is of another kind.
+    """
+    place = Queue(target)
+    if "::" in place.name and connection.metadata.broker == "artemis":
+        raise Failure(
+            f"TARGET {target}: nobody may ask Artemis about the queue, and Artemis would lose the messages if it is the"
+            " queue of a topic, or is missing; use a user who may manage the broker"
+        )
+    return place
+
+
+def target_on_demand(connection: Connection, login: Login, target: str) -> Destination:
+    """Return the destination for a target that the broker may create for the first message.
+
+    Raises:
+        Failure: the target is ``address::queue`` on Artemis, which has no such queue, or nobody may ask about it.
+    """
+    name = Queue(target).name
+    try:
+        if connection.metadata.broker == "artemis":
+            with opened_manager(login, None) as manager:
+                return destination_of(manager.queue(name.rpartition("::")[2]), target)
+    except UnknownQueueError as error:
+        if "::" in name:
+            raise Failure(f"TARGET {target}: {error}") from None
+        return Queue(target)
+    except (ManagementDeniedError, UnsupportedFeatureException):
+        pass
+    return unchecked_target(connection, target)
 
 
 class Checked:

@@ -17,8 +17,9 @@ from typing import Any
 
 import click
 
-from pyjmsack import AckMode, JMSException, MessageFormatException, Queue, Session
+from pyjmsack import AckMode, Destination, JMSException, MessageFormatException, Session
 from pyjmsack.cli.errors import Failure, explain
+from pyjmsack.cli.existing import target_on_demand
 from pyjmsack.cli.managing import json_option, print_json
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.resending import DUPLICATE_ID
@@ -278,8 +279,9 @@ class _Import:
                 recognised = "duplicate-detection" in connection.metadata.capabilities
                 # no transaction, because Artemis refuses a whole transaction for one message that it knows already
                 mode = AckMode.AUTO_ACKNOWLEDGE if recognised else AckMode.SESSION_TRANSACTED
+                place = target_on_demand(connection, login, self._progress.queue)
                 with connection.create_session(mode) as session:
-                    self._send_all(session, items, recognised)
+                    self._send_all(session, place, items, recognised)
         except InputError as error:
             return str(error)
         except JMSException as error:
@@ -289,8 +291,8 @@ class _Import:
             self._progress.save()
         return None
 
-    def _send_all(self, session: Session, items: Iterator[Item], recognised: bool) -> None:
-        producer = session.create_producer(Queue(self._progress.queue))
+    def _send_all(self, session: Session, place: Destination, items: Iterator[Item], recognised: bool) -> None:
+        producer = session.create_producer(place)
         self._progress.save()
         while batch := list(self._ready(islice(items, self._batch))):
             answers = []

@@ -8,9 +8,9 @@ from itertools import islice
 
 import click
 
-from pyjmsack import AckMode, JMSException, MessageFormatException, Queue
+from pyjmsack import AckMode, Destination, JMSException, MessageFormatException, Queue
 from pyjmsack.cli.errors import Failure
-from pyjmsack.cli.existing import check_queue, check_target, create_option, target_by
+from pyjmsack.cli.existing import check_queue, check_target, create_option, target_by, unchecked_target
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.resending import died_of_age, renewed, send_options
@@ -70,27 +70,30 @@ def move(
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
-    by, moved = "broker", None
+    by, moved, place = "broker", None, None
     names = partial(_check_names, source=source, target=target, create=create)
     if rate is None and transaction is None:
         work = partial(_ask_to_move, check=names, source=source, target=target, selector=selector, limit=limit)
         moved = by_broker(login, jolokia, "Moved by this process, without a check of the names", work)
     else:
-        by_broker(login, jolokia, "The names of the queues are not checked", names)
+        place = by_broker(login, jolokia, "The names of the queues are not checked", names)
     if moved is None:
         by = "client"
         batch = transaction or DEFAULT_BATCH
-        job = Transfer(source, lambda _: Queue(target), selector, limit=limit, batch=batch, only_target=target)
+        if place is None:
+            with login.factory().create_connection() as connection:
+                place = unchecked_target(connection, target)
+        job = Transfer(source, lambda _: place, selector, limit=limit, batch=batch, only_target=place.name)
         with stop_on_signals() as stop, counting("Moving", limit) as show:
             moved = job.run(login, Pace(rate, stop), stop, show)
     _report("moved", source, target, moved, by, as_json)
 
 
-def _check_names(manager: Manager, *, source: str, target: str, create: bool) -> bool:
-    """Check that both queues exist, because a broker may create a queue for a misspelt name and move messages there."""
+def _check_names(manager: Manager, *, source: str, target: str, create: bool) -> Destination:
+    """Check that both queues exist, because a broker may create a queue for a misspelt name and move messages there.
+    Return the destination that puts messages into the target."""
     manager.queue(source)
-    target_by(manager, target, create=create)
-    return True
+    return target_by(manager, target, create=create)
 
 
 def _ask_to_move(
@@ -174,12 +177,12 @@ def _copy(
         check_apart(connection, source, target)
         connection.start()
         checked = check_queue(connection, login, jolokia, source)
-        check_target(connection, login, jolokia, target, create=create)
+        place = check_target(connection, login, jolokia, target, create=create)
         whole = Whole(connection, source, selected=selector is not None, messages=checked.messages)
         looking = connection.create_session()
         browser = looking.create_browser(Queue(source), selector)
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
-            producer = session.create_producer(Queue(target))
+            producer = session.create_producer(place)
             try:
                 for message in islice(browser, limit):
                     if stop.requested:

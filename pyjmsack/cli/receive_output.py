@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pyjmsack import BytesMessage, Message, MessageFormatException, portable
+from pyjmsack.cli.resending import check_whole
 from pyjmsack.cli.send_input import FILE_NAME, KINDS, STRUCTURED
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import visible, visible_json
@@ -188,8 +189,9 @@ def exact_line(message: Message) -> bytes:
     """Return a message as a JSON line that keeps all types.
 
     Raises:
-        MessageFormatException: the message has a value that the line cannot keep.
+        MessageFormatException: the message has a value that the line cannot keep, or its content may be missing.
     """
+    check_whole(message)
     return _json_of(message, exact=True)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from pyjmsack import Destination, Message
+from pyjmsack import Destination, Message, MessageFormatException
 
-__all__ = ["DUPLICATE_ID", "died_of_age", "first_destination", "renewed", "send_options"]
+__all__ = ["DUPLICATE_ID", "check_whole", "died_of_age", "first_destination", "renewed", "send_options"]
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 """The property by which Artemis recognises the second copy of a send."""
@@ -23,7 +23,11 @@ def renewed(message: Message, duplicate_id: str | None = None) -> Message:
     The properties of its last delivery are dropped. Its old duplicate id is dropped too, because the broker remembers
     the id and would drop the message without an error. The other properties stay as they came, because over AMQP a
     sender may choose names and values that no program of JMS can set.
+
+    Raises:
+        MessageFormatException: see :func:`check_whole`.
     """
+    check_whole(message)
     message._properties = {
         name: value for name, value in (message._properties or {}).items() if name not in _OF_THE_DELIVERY
     }
@@ -31,6 +35,19 @@ def renewed(message: Message, duplicate_id: str | None = None) -> Message:
     if duplicate_id is not None:
         message.properties[DUPLICATE_ID] = duplicate_id
     return message
+
+
+def check_whole(message: Message) -> None:
+    """Refuse a message whose content the broker may have left out, because a copy would be a message without content.
+
+    Raises:
+        MessageFormatException: the content may be missing.
+    """
+    if message._delivery is not None and message._delivery.lossy is True:
+        raise MessageFormatException(
+            f"a client of another protocol sent {message.message_id}, and over STOMP the broker may have left"
+            " out its content, because it may be a map, a stream or an object; use amqp://"
+        )
 
 
 def first_destination(message: Message) -> Destination | None:

@@ -257,6 +257,7 @@ def _queue(row: Mapping[str, Any]) -> QueueStatus:
         address=row["address"],
         durable=_true(row["durable"]),
         temporary=_true(row["temporary"]) or row["name"].startswith(_TEMPORARY),
+        multicast=row.get("routingType") == "MULTICAST",
     )
 
 

@@ -68,6 +68,8 @@ class QueueStatus:
     of the queue."""
     durable: bool | None = None
     temporary: bool = False
+    multicast: bool = False
+    """Whether this is the queue of one subscription of a topic, on Artemis."""
 
 
 @dataclass(frozen=True)

@@ -194,6 +194,11 @@ class Inbound(Protocol):
         """
         ...
 
+    @property
+    def lossy(self) -> bool:
+        """Whether the broker may have left out the content of the message, because this protocol cannot carry it."""
+        ...
+
     def original_destination(self) -> Destination | None:
         """Return the destination from which the broker moved this message, for example to a dead-letter queue.
 

@@ -45,7 +45,8 @@ amq-msg-type transformation originalDestination original-destination originalExp
 JMSXGroupID JMSXGroupSeq JMSXUserID JMSXDeliveryCount JMSDestination JMSReplyTo JMSCorrelationID JMSType JMSMessageID
 JMSTimestamp JMSExpiration JMSPriority JMSDeliveryMode JMSRedelivered
 _AMQ_CONTENT_TYPE
-NATIVE_MESSAGE_ID __HDR_MESSAGE_ID _AMQ_GROUP_ID _AMQ_SCHED_DELIVERY _AMQ_LARGE_SIZE AMQ_SCHEDULED_TIME scheduledJobId
+NATIVE_MESSAGE_ID __HDR_MESSAGE_ID __AMQ_CID _AMQ_GROUP_ID _AMQ_GROUP_SEQUENCE _AMQ_SCHED_DELIVERY
+_AMQ_LARGE_SIZE AMQ_SCHEDULED_TIME scheduledJobId
 """
 _TAKEN = frozenset(_TAKEN_TEXT.split())
 """The headers of the frame, of the broker and of JMS, which are not properties of the application. They include

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import logging
+
+import pytest
+
+from contract.brokers import only_on
 from contract.harness import Jms, nothing, take, texts
 from pyjmsack import AckMode
 
@@ -39,3 +44,26 @@ async def test_in_client_mode_a_group_is_acknowledged_once_after_its_last_messag
     group[-1].acknowledge()
     assert texts(await take(consumer, 1)) == ["b1"]
     await jms.left("b1", "b2")
+
+
+@only_on("stomp", "over AMQP messages that the caller holds take no room of the window")
+async def test_a_group_that_is_larger_than_the_window_is_named_in_the_log(
+    jms: Jms, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S191: the broker keeps the group at the subscription that is full. The consumer waited without a word."""
+    await send_groups(jms, *(f"a{number}" for number in range(1, 9)), "b1")
+    session = await jms.session(AckMode.CLIENT_ACKNOWLEDGE)
+    name = f"{jms.queue.name}?consumer.prefetchSize=2&consumer.expectedMessageSize=300"
+    consumer = await session.create_consumer(session.create_queue(name))
+    with caplog.at_level(logging.WARNING, "pyjmsack.stomp"):
+        held = await take(consumer, 1)
+        while (message := await consumer.receive(timeout=1)) is not None:
+            held.append(message)
+    assert "the broker keeps a group at one subscription" in caplog.text
+    bodies = texts(held)
+    assert "a8" not in bodies
+    for _ in range(9 - len(bodies)):  # each acknowledgement makes room for the next message
+        held[-1].acknowledge()
+        held = await take(consumer, 1)
+        bodies += texts(held)
+    assert sorted(bodies) == sorted([*(f"a{number}" for number in range(1, 9)), "b1"])

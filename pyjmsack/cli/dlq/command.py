@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from pyjmsack import AckMode, Message, Queue
+from pyjmsack import AckMode, Destination, Message, Queue
 from pyjmsack.cli.dlq.choosing import Letters, Wanted, choosing, opened_letters
 from pyjmsack.cli.dlq.groups import Groups
-from pyjmsack.cli.dlq.letters import cause_of, origin_of, place_of
+from pyjmsack.cli.dlq.letters import Places, cause_of, origin_of, place_of
 from pyjmsack.cli.dlq.moving import ask_to_retry, rounds_of, run_rounds
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.existing import check_target, create_option
@@ -164,7 +164,7 @@ def retry(
     """
     with opened_letters(login, wanted) as letters:
         if dry_run:
-            _say_what(letters, limit, "would be sent back to", as_json)
+            _say_what(letters, limit, login, as_json)
             return
         queue, choice, artemis = letters.queue, letters.choice, letters.artemis
         count = 0 if letters.absent else None
@@ -174,42 +174,35 @@ def retry(
     by = "broker"
     if count is None:
         by = "client"
-        strays = 0
-
-        def target(message: Message) -> Queue | None:
-            nonlocal strays
-            if not choice.fits(message, queue):
-                return None
-            place = place_of(message, queue)
-            strays += place is None
-            return place
-
+        places = Places(login, queue, artemis=artemis)
+        target: Target = lambda message: places.of(message) if choice.fits(message, queue) else None  # noqa: E731
         job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
         job.each_its_own = True
         with opened_letters(login, wanted) as letters:  # on Artemis the selector leaves out letters without an origin
             rounds = rounds_of(letters, *(["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []))
             shown = letters.shown(limit, lambda message: place_of(message, queue) is not None)
         count = run_rounds(job, rounds, login, rate, "Retrying", shown)
-        if strays:
-            remark(f"{strays:,} stay in {queue}, because nothing says where they came from.")
+        places.remark()
     if as_json:
         print_json({"queue": queue, "retried": count, "by": by})
     else:
         click.echo(f"Sent {amount(count, _DEAD)} back from {visible(queue)}, by the {by}.")
 
 
-def _say_what(letters: Letters, limit: int | None, done: str, as_json: bool) -> None:
+def _say_what(letters: Letters, limit: int | None, login: Login, as_json: bool) -> None:
     counts: dict[str, int] = {}
+    places = Places(login, letters.queue, artemis=letters.artemis)
     for message in letters.browse(limit):
-        place = place_of(message, letters.queue)
+        place = places.of(message)
         name = "" if place is None else place.name
         counts[name] = counts.get(name, 0) + 1
     if as_json:
         print_json({"queue": letters.queue, "dry_run": True, "targets": counts})
         return
     for name, count in sorted(counts.items()):
-        told = f"{done} {visible(name)}" if name else "stay: nothing says where they came from"
+        told = f"would be sent back to {visible(name)}" if name else "stay"
         click.echo(f"{count:,} {told}")
+    places.remark()
     if not counts:
         click.echo(_NONE_FITS)
 
@@ -240,7 +233,7 @@ def move_letters(
     \b
     pyjmsack dlq move orders.parked --origin orders --create
     """
-    moved = _each_to(Queue(target), login, wanted, limit, rate, transaction, create, dry_run)
+    moved = _each_to(target, login, wanted, limit, rate, transaction, create, dry_run)
     if as_json:
         print_json({"target": target, "moved": moved, "dry_run": dry_run})
     else:
@@ -248,7 +241,7 @@ def move_letters(
 
 
 def _each_to(
-    target: Queue,
+    target: str,
     login: Login,
     wanted: Wanted,
     limit: int | None,
@@ -259,16 +252,18 @@ def _each_to(
 ) -> int:
     with opened_letters(login, wanted) as letters:
         queue, choice = letters.queue, letters.choice
-        if target.name == queue:
+        if Queue(target).name == queue:
             raise click.UsageError(f"TARGET is the dead-letter queue {queue} itself; expected another queue")
+        place: Destination = Queue(target)
         if not (create and dry_run):
-            check_target(letters.connection, login, wanted.jolokia, target.name, create=create)
+            place = check_target(letters.connection, login, wanted.jolokia, target, create=create)
         if dry_run:
             return sum(1 for _ in letters.browse(limit))
         rounds = rounds_of(letters)
         shown = letters.shown(limit, lambda message: True)
-    places: Target = lambda message: target if choice.fits(message, queue) else None  # noqa: E731 - one expression
+    places: Target = lambda message: place if choice.fits(message, queue) else None  # noqa: E731 - one expression
     job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
+    job.only_target = place.name
     return run_rounds(job, rounds, login, rate, "Moving", shown)
 
 

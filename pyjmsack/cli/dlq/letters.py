@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections import OrderedDict
 from dataclasses import dataclass
 
 import click
 
-from pyjmsack import Connection, Message, MessageFormatException, Queue
+from pyjmsack import (
+    Connection,
+    Destination,
+    Message,
+    MessageFormatException,
+    Queue,
+    UnsupportedFeatureException,
+)
+from pyjmsack.cli.existing import destination_of
+from pyjmsack.cli.managing import opened_manager, remark
+from pyjmsack.cli.options import Login
 from pyjmsack.cli.resending import first_destination
+from pyjmsack.management import ManagementDeniedError, UnknownQueueError
 
-__all__ = ["Choice", "cause_of", "choice_of", "dead_letter_queue", "origin_of", "place_of"]
+__all__ = ["Choice", "Places", "cause_of", "choice_of", "dead_letter_queue", "origin_of", "place_of"]
 
+_MOST_PLACES = 1024
+"""The largest number of queues about which the answer of the broker is remembered."""
 _ORIGIN = "_AMQ_ORIG_QUEUE"
+_ADDRESS = "_AMQ_ORIG_ADDRESS"
 _EXPIRED = "_AMQ_ACTUAL_EXPIRY"
 _CAUSE = "dlqDeliveryFailureCause"
 _ARTEMIS_CAUSES = {"expired": f"{_EXPIRED} IS NOT NULL", "failed": f"{_EXPIRED} IS NULL"}
@@ -37,15 +52,80 @@ def origin_of(message: Message, queue: str) -> str | None:
 
 
 def place_of(message: Message, queue: str) -> Queue | None:
-    """Return the destination to which a dead letter is sent back.
-
-    For a dead letter of a subscription on Artemis, this is the queue of the subscription, not the topic.
-    """
+    """Return the queue that a dead letter came from, or ``None`` if nothing says so, or if only a topic is known."""
     origin = origin_of(message, queue)
     if origin is None or origin.startswith("topic://"):  # a topic would hand the letter to each of its subscribers
         return None
-    address = _note(message, "_AMQ_ORIG_ADDRESS")
-    return Queue._literal(origin if address in ("", origin) else f"{address}::{origin}")
+    return Queue._literal(origin)
+
+
+class Places:
+    """The destinations to which the dead letters of one queue are sent back.
+
+    Artemis sends to addresses, and confirms and drops a message for a queue that does not exist at this address, or
+    that is the queue of a subscription and is named as an ordinary one. So Artemis is asked about each queue.
+
+    Args:
+        login: how to connect.
+        queue: the dead-letter queue.
+        artemis: whether the broker is Artemis.
+    """
+
+    def __init__(self, login: Login, queue: str, *, artemis: bool) -> None:
+        self._login = login
+        self._queue = queue
+        self._artemis = artemis
+        self._known: OrderedDict[tuple[str, str], Destination | None] = OrderedDict()
+        self._unknown: set[object] = set()
+        """The letters for which nothing says where they came from. This is a set, because a letter may be asked for
+        twice: a transaction that cannot move a letter is rolled back. A command leaves 10,000 letters at most."""
+        self._missing: set[object] = set()
+        """The letters whose queue is not there, or is not known to be there."""
+
+    def of(self, message: Message) -> Destination | None:
+        """Return the destination of one letter, or ``None`` if the letter must stay."""
+        place = place_of(message, self._queue)
+        if place is None:
+            self._unknown.add(_name_of(message))
+            return None
+        if not self._artemis or not _note(message, _ORIGIN):
+            return place
+        found = self._found(place, _note(message, _ADDRESS))
+        if found is None:
+            self._missing.add((_name_of(message), place.name))
+        return found
+
+    def remark(self) -> None:
+        """Print how many letters stay, and why."""
+        if self._unknown:
+            remark(f"{len(self._unknown):,} stay in {self._queue}, because nothing says where they came from.")
+        if self._missing:
+            remark(
+                f"{len(self._missing):,} stay in {self._queue}, because the name of their queue is not its address, and"
+                " the queue does not exist any more, or this user may not ask about it: Artemis would lose them."
+            )
+
+    def _found(self, place: Queue, address: str) -> Destination | None:
+        """Return the destination for a queue of Artemis. The broker is asked once about each queue."""
+        key = place.name, address
+        if key not in self._known:
+            if len(self._known) >= _MOST_PLACES:
+                self._known.popitem(last=False)
+            self._known[key] = self._asked(place, address)
+        return self._known[key]
+
+    def _asked(self, place: Queue, address: str) -> Destination | None:
+        try:
+            with opened_manager(self._login, None) as manager:
+                return destination_of(manager.queue(place.name))
+        except (ManagementDeniedError, UnknownQueueError, UnsupportedFeatureException):
+            # the broker creates a queue on demand only if the address has the same name
+            return place if address in ("", place.name) else None
+
+
+def _name_of(message: Message) -> object:
+    """Return a value that is the same whenever this message is delivered. A message without an id has no such value."""
+    return id(message) if message.message_id is None else (message.message_id, message.timestamp)
 
 
 def _note(message: Message, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, covers
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.kept import LONGEST
 from pyjmsack.message import (
@@ -31,6 +31,10 @@ _CLASSES: dict[int, type[Message]] = {
     kind.wire_type: kind for kind in (Message, ObjectMessage, MapMessage, BytesMessage, StreamMessage, TextMessage)
 }
 _KINDS: dict[int, type[Destination]] = {0: Queue, 1: Topic, 2: TemporaryQueue, 3: TemporaryTopic}
+_QUEUE = "queue://"
+_JOB = "scheduledJobId"
+"""The property that ActiveMQ Classic adds to a message which was delayed. Classic delivers a message that has the
+property at once, so a forwarded message with another delay must not have it (S157)."""
 _STOMP_CONTENT_TYPE = ("_AMQ_CONTENT_TYPE", "content-type")
 """The properties in which Artemis and Classic deliver the content type of a STOMP message."""
 _PREFIXES: dict[str, type[Destination]] = {"queue://": Queue, "topic://": Topic}
@@ -149,9 +153,10 @@ class AmqpInbound(sections.Sections):
             return False
 
     def _was_moved(self) -> bool:
-        address: str | None = self._decode()[sections.TO]
-        queues = (address or "").startswith("queue://") and (self.source or "").startswith("queue://")
-        return queues and address != self.source
+        address, source = self._decode()[sections.TO] or "", self.source or ""
+        if address == source or not (address.startswith(_QUEUE) and source.startswith(_QUEUE)):
+            return False
+        return not covers(source.removeprefix(_QUEUE), address.removeprefix(_QUEUE))
 
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
         """Return a new message of the right JMS class (S165, S166, S169).
@@ -233,6 +238,11 @@ class AmqpInbound(sections.Sections):
     def stored_id(self) -> None:
         """Return ``None``, because over AMQP a broker does not send the number under which it stores a message."""
 
+    @property
+    def lossy(self) -> bool:
+        """False, because AMQP carries every kind of message."""
+        return False
+
     def original_destination(self) -> None:
         """Return ``None``, because over AMQP no header contains the original destination. Artemis adds an annotation
         instead, and Classic keeps the address."""
@@ -259,6 +269,8 @@ class AmqpInbound(sections.Sections):
         """
         found = sections.read_application_properties(self.payload, self._application_properties)
         found.pop(DUPLICATE_ID, None)
+        if not self.kept_whole:
+            found.pop(_JOB, None)
         annotations = self._annotations
         # Classic notes the kind of destination in a message that it converts, but no JMS class; JMS clients note both
         by_classic = annotations.to_kind is not None and annotations.wire_type is None

@@ -27,6 +27,7 @@ from uuid import UUID
 
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message.mapping import mapping
+from pyjmsack.message.utf import decode_utf
 from pyjmsack.providers.amqp.wire_types import (
     Described,
     OpaqueDecimal,
@@ -176,7 +177,24 @@ def _text(raw: bytes, position: int) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
-        raise malformed("the string is not UTF-8", position + error.start) from error
+        text = _java_text(raw)
+        if text is None:
+            raise malformed("the string is not UTF-8", position + error.start) from error
+        return text
+
+
+def _java_text(raw: bytes) -> str | None:
+    """Return the text of bytes in Java's modified UTF-8, or ``None`` if they are no such text.
+
+    ActiveMQ Classic writes a text in a map so if it converts the map (``transport.transformer=jms``). Such bytes are no
+    UTF-8 if the text has a NUL or a character above U+FFFF.
+    """
+    try:
+        text = decode_utf(raw)
+        text.encode()  # half a surrogate pair is no character
+    except (MessageFormatException, UnicodeEncodeError):
+        return None
+    return text
 
 
 def _symbol(raw: bytes, position: int) -> Symbol:

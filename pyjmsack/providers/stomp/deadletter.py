@@ -38,6 +38,12 @@ _NOT_COPIED = re.compile(
 because a search for each line would be slow in a message with many lines."""
 
 
+_LOSSY = (
+    "a client of another protocol sent it, and over STOMP the broker may have left out its content, because it may be a"
+    " map, a stream or an object; consume this queue over AMQP"
+)
+
+
 class DeadLetters:
     """Moves the messages that one consumer rejected to the dead-letter queue, and sets aside those that cannot be
     moved.
@@ -95,7 +101,8 @@ class DeadLetters:
             self._subscriptions.acknowledged(inbound)
             return
         if not inbound.whole:
-            self._set_aside(inbound, stop, f"its {inbound.size} bytes are too many for a copy to the dead-letter queue")
+            why = f"its {inbound.size} bytes are too many for a copy to the dead-letter queue"
+            self._set_aside(inbound, stop, _LOSSY if inbound.lossy else why)
             return
         copy = _copy(inbound, self._shared.dead_letters, self._info.destination, self._subscriber)
         try:

@@ -3,6 +3,7 @@ caller."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
@@ -54,6 +55,13 @@ _LARGE = 4096
 """A body of more bytes than this number is replaced by its digest in the identity of a message."""
 _ABOUT_BODY = tuple(f"\n{name}:".encode() for name in (BODY, "content-type", "amq-msg-type", "JMS_AMQP_NATIVE"))
 _KINDS = {"ANYCAST": Queue, "MULTICAST": Topic}
+_BODY_LINE = f"\n{BODY}:".encode()
+_LOSSY_KINDS = tuple(b"%d" % kind for kind in (OBJECT, MAP, STREAM))
+"""The kinds, as an AMQP client of JMS writes them, of messages whose content Artemis does not convert for STOMP."""
+_LOSSY_ENCODINGS = (b"3", b"7", b"8")
+"""The same for the encodings of AMQP, as Artemis numbers them: a sequence, a map and a list."""
+_STOMP_ID = re.compile(rb"(?:\\c|:)-1(?:\\c|:)\d+(?:\\c|:)\d+$")
+"""The end of the message id that ActiveMQ Classic gives to a message of a STOMP client."""
 
 
 class StompInbound:
@@ -248,7 +256,25 @@ class StompInbound:
     @property
     def whole(self) -> bool:
         """Whether the whole message is kept. Only a whole message can be copied."""
-        return self.refusal is None or self.refusal.whole
+        return (self.refusal is None or self.refusal.whole) and not self.lossy
+
+    @property
+    def lossy(self) -> bool:
+        """Whether the broker may have left out the content, because a client of another protocol sent a map, a stream
+        or an object.
+
+        No header line names the kind of such a message. On Classic its body is empty, as the body of an empty text is.
+        On Artemis its body is empty or has other bytes, so only the bytes message of such a client is sure to be whole.
+        """
+        head = self.head
+        if self.dialect.routed:
+            kind = raw_header(head, b"\nJMS_AMQP_MA_x-opt-jms-msg-type:") or b""
+            encoding = raw_header(head, b"\nJMS_AMQP_ORIGINAL_ENCODING:") or b""
+            java = head.find(b"\n__AMQ_CID:") >= 0 or head.find(b"\n__HDR_") >= 0
+            return kind in _LOSSY_KINDS or encoding in _LOSSY_ENCODINGS or (java and not self.is_bytes)
+        if self.body or head.find(b"\ncontent-length:") >= 0 or head.find(_BODY_LINE) >= 0:
+            return False
+        return self.dialect.own_ids and not _STOMP_ID.search(raw_header(head, b"\nmessage-id:") or b"")
 
     @property
     def size(self) -> int:
@@ -377,7 +403,7 @@ class StompInbound:
         return _number(scheduled.encode()) if scheduled is not None else self._timestamp(headers)
 
     def _group_sequence(self, headers: dict[str, str]) -> int | None:
-        text = _jmsx(headers, "JMSXGroupSeq") or ""
+        text = _jmsx(headers, "JMSXGroupSeq") or headers.get("_AMQ_GROUP_SEQUENCE") or ""
         digits = text.removeprefix("-")
         return int(text) if digits.isdecimal() and len(digits) <= 10 else None
 

@@ -125,7 +125,18 @@ class Window:
         elif not self._shared.dialect.routed and (info.subscription is not None or info.exclusive):
             self._warn_of_stall("this broker allows this consumer only one subscription")
         else:
+            if not self._warned and self._holds_groups():
+                self._warn_of_stall(
+                    "the broker keeps a group at one subscription, so another one gets other groups only"
+                )
             self._subscriptions.subscribe(self._subscription_opened)
+
+    def _holds_groups(self) -> bool:
+        """Return True if one of the messages that the caller holds belongs to a group (S191)."""
+        return any(
+            inbound.head.find(b"JMSXGroupID:") >= 0 or inbound.head.find(b"_AMQ_GROUP_ID:") >= 0
+            for inbound in self._subscriptions.outstanding
+        )
 
     def _subscription_opened(self, error: BaseException | None) -> None:
         """Handle the answer to a request for one more subscription. If the broker refused the subscription, for example

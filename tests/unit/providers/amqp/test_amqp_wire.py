@@ -330,3 +330,23 @@ def test_random_bytes_are_a_value_or_a_format_error(raw: bytes) -> None:
 @pytest.mark.parametrize("value", [Int(5), Int(-(2**31)), 2**31 - 1])
 def test_int_wrapper_and_bare_int_are_the_same_on_the_wire(value: int) -> None:
     assert encode_value(value) == encode_value(int(value))
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"a\xed\xa0\xbd\xed\xb8\x80b", "a\U0001f600b"),
+        (b"a\xc0\x80b", "a\0b"),
+        (b"\xed\xa0\xbd", None),
+        (b"a\xffb", None),
+        (b"\xc0\x81", None),
+    ],
+)
+def test_the_modified_utf_8_of_java_is_read_where_a_broker_writes_it(raw: bytes, text: str | None) -> None:
+    """ActiveMQ Classic does so in a map that it converts. Other bytes that are no UTF-8 are refused as before."""
+    encoded = bytes((0xA1, len(raw))) + raw
+    if text is None:
+        with pytest.raises(MessageFormatException, match="not UTF-8"):
+            decode_value(encoded, 0, len(encoded))
+    else:
+        assert decode_value(encoded, 0, len(encoded)) == (text, len(encoded))
