@@ -32,7 +32,7 @@ Event: TypeAlias = Literal[
     "on_consumer_closed",
 ]
 """An event is the name of a method that a connection listener may have."""
-EVENTS: Final[tuple[Event, ...]] = get_args(Event)
+EVENTS: Final[tuple[str, ...]] = get_args(Event)
 _ALIKE = 0.9
 """How much a name must resemble the name of an event, from 0 to 1, to count as a misspelt event."""
 
