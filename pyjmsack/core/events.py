@@ -152,7 +152,7 @@ class RemoteClose:
 
     def __init__(self, events: Events, event: Event) -> None:
         self._events = events
-        self._untold = [event]
+        self._untold: list[Event] = [event]
         self._object: object = None
         self.error: BaseException | None = None
         """The error with which the broker closed the object. ``None`` if the broker did not close it."""
