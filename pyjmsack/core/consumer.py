@@ -445,7 +445,8 @@ class Consumer:
             return
         self.unsettled.flush()
         self.release_inbox()
-        self._end_record()
+        if not self.unsettled.has_stale:  # otherwise the session ends the record when the last stale message is settled
+            self.end_record()
         self.submit_end(self._ended)
 
     def submit_end(self, done: Completion[None]) -> None:
@@ -459,7 +460,8 @@ class Consumer:
             self._subscriptions.release_after(self.info.subscription, done)
         self._channel.provider.close_consumer(number, done)
 
-    def _end_record(self) -> None:
+    def end_record(self) -> None:
+        """Write to the ledger that the messages without an outcome will not get one any more."""
         if self.unsettled.record is not None:
             self.unsettled.record.over()
 
@@ -471,7 +473,7 @@ class Consumer:
         self.taking.end()
         self.unsettled.flush()
         self.unsettled.settle_batch(self.unsettled.take_back(), Outcome.MODIFIED_FAILED)
-        self._end_record()
+        self.end_record()
         self.release_inbox()
         self.arrived()
 

@@ -244,14 +244,14 @@ class Session:
         consumer = self.consumers.get(number)
         if consumer is not None:
             self.ended[number] = consumer  # before the pop, so that a thread that acknowledges finds the consumer
-        left = self.consumers.pop(number, None)
-        self._forget_ended()
-        return left
-
-    def _forget_ended(self) -> None:
-        for number, consumer in [*self.ended.items()]:
             if not consumer.unsettled.has_stale:
                 self.ended.pop(number, None)
+        return self.consumers.pop(number, None)
+
+    def _forget_ended(self, *, all_of_them: bool = False) -> None:
+        for number, consumer in [*self.ended.items()]:
+            if (all_of_them or not consumer.unsettled.has_stale) and self.ended.pop(number, None) is not None:
+                consumer.end_record()
 
     def _settle_ended(self, outcome: Outcome) -> None:
         """Give the messages of consumers that have ended an outcome (S95)."""
@@ -313,9 +313,9 @@ class Session:
         self.check_open()
         self._require(outcome)
         if self.info.ack_mode is AckMode.CLIENT_ACKNOWLEDGE:
+            self._settle_ended(outcome)
             for consumer in sorted([*self.consumers.values()], key=lambda consumer: consumer.error is not None):
                 consumer.acknowledge(outcome)
-            self._settle_ended(outcome)
 
     def acknowledge_message(self, message: Message) -> None:
         """Carry out ``message.acknowledge()`` by the rules of the mode. ``JMS_AMQP_ACK_TYPE`` chooses the outcome (S28,
@@ -376,7 +376,7 @@ class Session:
             raise IllegalStateException("recover() is not for transacted sessions; use rollback() (S7)")
         for consumer in [*self.consumers.values()]:
             consumer.recover()
-        self.ended.clear()
+        self._forget_ended(all_of_them=True)
 
     def undo(self) -> Steps[None]:
         """Let the messages of a listener be delivered again, because the listener raised. The redelivery is counted
@@ -500,6 +500,7 @@ class Session:
             producer.closed = True
             producer.remote_close.forget()
         self._leave(number)
+        self._forget_ended(all_of_them=True)
         self.transactions.current.ended("rolled_back")
         if channel.failure is not None:
             return

@@ -20,6 +20,13 @@ def url() -> Iterator[str]:
         yield f"{broker.amqp_url}?broker.scheduler=true"
 
 
+@pytest.fixture(scope="module")
+def plain_url() -> Iterator[str]:
+    """A Classic that passes AMQP messages on as they came, which is its default."""
+    with EmbeddedActiveMQ() as broker:
+        yield broker.amqp_url
+
+
 def test_a_delayed_message_that_is_forwarded_with_another_delay_is_delayed_again(url: str) -> None:
     """S157: the broker adds the property ``scheduledJobId``, and delivers at once what has it."""
     with ConnectionFactory(url).create_connection() as connection:
@@ -36,18 +43,24 @@ def test_a_delayed_message_that_is_forwarded_with_another_delay_is_delayed_again
         assert [consumer.receive_body(str, timeout=PATIENCE), consumer.receive_nowait()] == ["prompt", None]
 
 
-def test_a_consumer_of_several_queues_gets_no_expired_message(url: str) -> None:
-    """S156: the message names its queue and not the pattern, and was taken for a dead letter, which does not expire."""
+@pytest.mark.parametrize("options", ["transformer=jms", ""])
+def test_a_consumer_of_a_queue_and_its_dead_letters_gets_the_dead_letter_after_its_time(
+    options: str, request: pytest.FixtureRequest
+) -> None:
+    """S118, S156: Classic leaves the time to live in the letter, and discards what is rejected there."""
+    url = request.getfixturevalue("url" if options else "plain_url")
     with ConnectionFactory(url).create_connection() as connection:
         connection.start()
-        session = connection.create_session()
-        consumer = session.create_consumer(Queue("wild.>"))
+        session = connection.create_session(101)
         message = session.create_text_message("old")
-        session.create_producer(Queue("wild.orders")).send(message, time_to_live=1)
-        wait_until(lambda: consumer.stats.buffered == 1)
+        session.create_producer(Queue("both.orders")).send(message, time_to_live=1)
+        with session.create_consumer(Queue("both.orders")) as first:
+            rejected = first.receive(PATIENCE)
+            assert rejected is not None
+            rejected.reject()
         wait_until(lambda: expired(message.expiration))
-        assert consumer.receive_nowait() is None
-        assert consumer.stats.expired == 1
+        consumer = session.create_consumer(Queue("both.>,ActiveMQ.DLQ"))
+        assert consumer.receive_body(str, timeout=PATIENCE) == "old"
 
 
 def test_a_map_that_the_broker_converts_keeps_every_text(url: str) -> None:

@@ -133,7 +133,7 @@ async def test_it_ends_with_its_connection(jms: Jms, end: str) -> None:
 async def test_one_that_another_connection_made_cannot_be_deleted_by_its_name(jms: Jms) -> None:
     """S130: a name is not the destination's owner."""
     destination = await made(await jms.session(), TemporaryQueue)
-    with pytest.raises(IllegalStateException, match="only its creator"):
+    with pytest.raises(IllegalStateException, match="only the connection that created it"):
         await delete(TemporaryQueue(destination.name))
 
 

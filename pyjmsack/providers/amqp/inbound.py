@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic, covers
+from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.kept import LONGEST
 from pyjmsack.message import (
@@ -153,10 +153,9 @@ class AmqpInbound(sections.Sections):
             return False
 
     def _was_moved(self) -> bool:
+        # a message for a pattern, such as orders.>, counts as moved, because the pattern may cover a dead letter
         address, source = self._decode()[sections.TO] or "", self.source or ""
-        if address == source or not (address.startswith(_QUEUE) and source.startswith(_QUEUE)):
-            return False
-        return not covers(source.removeprefix(_QUEUE), address.removeprefix(_QUEUE))
+        return address != source and address.startswith(_QUEUE) and source.startswith(_QUEUE)
 
     def to_message(self, consumer_destination: Destination | None = None) -> Message:
         """Return a new message of the right JMS class (S165, S166, S169).

@@ -6,6 +6,8 @@ the first, so that the consumer does not stall (S53).
 
 from __future__ import annotations
 
+from itertools import islice
+
 from pyjmsack.errors import ConnectionLostException
 from pyjmsack.loggers import get_logger
 from pyjmsack.providers.stomp.subscriptions import Shared, Subscriptions
@@ -32,6 +34,7 @@ consumer must not ask again after failover has restored it, or after the program
 threads use this dictionary without a lock. At worst, one of them asks once more.
 """
 
+_GROUPS = (b"\nJMSXGroupID:", b"\n_AMQ_GROUP_ID:")
 _STALL = 0.02
 """Seconds after which a full window is checked again."""
 _FULL = 0.9
@@ -132,11 +135,9 @@ class Window:
             self._subscriptions.subscribe(self._subscription_opened)
 
     def _holds_groups(self) -> bool:
-        """Return True if one of the messages that the caller holds belongs to a group (S191)."""
-        return any(
-            inbound.head.find(b"JMSXGroupID:") >= 0 or inbound.head.find(b"_AMQ_GROUP_ID:") >= 0
-            for inbound in self._subscriptions.outstanding
-        )
+        """Return True if one of the newest messages that the caller holds belongs to a group (S191)."""
+        newest = islice(reversed(self._subscriptions.outstanding), max(1, self._info.prefetch))
+        return any(inbound.head.find(name) >= 0 for inbound in newest for name in _GROUPS)
 
     def _subscription_opened(self, error: BaseException | None) -> None:
         """Handle the answer to a request for one more subscription. If the broker refused the subscription, for example
