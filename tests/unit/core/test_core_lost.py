@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.guard import MemoryStore
+from pyjmsack.core.recorder import Recorder
+from pyjmsack.core.recording import Deliveries
 from pyjmsack.core.session import Session
 from pyjmsack.core.unsettled import AckBatch, Unsettled
 from pyjmsack.message import Message
@@ -296,3 +299,20 @@ def test_an_outcome_of_an_older_loss_covers_nothing_of_a_newer_one() -> None:
     assert len(consumer.unsettled.stale) == 1
     session.acknowledge(Outcome.ACCEPTED)
     assert not consumer.unsettled.stale
+
+
+@pytest.mark.parametrize("acknowledged", [True, False])
+def test_the_ledger_gets_one_row_for_a_message_whose_consumer_and_connection_ended(acknowledged: bool) -> None:
+    """S95: a late acknowledgement is written as stale, and a missing one as none when the session ends."""
+    bench, session, consumer = opened(INDIVIDUAL)
+    lines: list[str] = []
+    ledger: Any = SimpleNamespace(connection_id="c", receive=lines.append)
+    consumer.unsettled.record = Deliveries(Recorder(ledger, "amqp://a"), session.state, consumer.info)
+    bench.arrive(consumer, "a")
+    message = taken(consumer)
+    lose(bench)
+    bench.run(consumer.close())
+    if acknowledged:
+        session.acknowledge_message(message)
+    bench.run(session.close())
+    assert [line.split(",")[6] for line in lines] == ["stale" if acknowledged else "none"]
