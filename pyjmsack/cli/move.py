@@ -8,7 +8,14 @@ from itertools import islice
 
 import click
 
-from pyjmsack import AckMode, Destination, JMSException, MessageFormatException, Queue
+from pyjmsack import (
+    AckMode,
+    Destination,
+    JMSException,
+    MessageFormatException,
+    Queue,
+    UnsupportedFeatureException,
+)
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.existing import check_queue, check_target, create_option, target_by, unchecked_target
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
@@ -18,7 +25,7 @@ from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer, check_apart
 from pyjmsack.cli.whole import Whole
-from pyjmsack.management import Manager
+from pyjmsack.management import ManagementDeniedError, Manager
 
 __all__ = ["copy", "move", "moving_options"]
 
@@ -70,19 +77,23 @@ def move(
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
-    by, moved, place = "broker", None, None
+    by = "broker"
+    answer: Destination | int | None
     names = partial(_check_names, source=source, target=target, create=create)
     if rate is None and transaction is None:
         work = partial(_ask_to_move, check=names, source=source, target=target, selector=selector, limit=limit)
-        moved = by_broker(login, jolokia, "Moved by this process, without a check of the names", work)
+        answer = by_broker(login, jolokia, "Moved by this process, without a check of the names", work)
     else:
-        place = by_broker(login, jolokia, "The names of the queues are not checked", names)
-    if moved is None:
+        answer = by_broker(login, jolokia, "The names of the queues are not checked", names)
+    if isinstance(answer, int):
+        moved = answer
+    else:
         by = "client"
         batch = transaction or DEFAULT_BATCH
-        if place is None:
+        if answer is None:
             with login.factory().create_connection() as connection:
-                place = unchecked_target(connection, target)
+                answer = unchecked_target(connection, target)
+        place = answer
         job = Transfer(source, lambda _: place, selector, limit=limit, batch=batch, only_target=place.name)
         with stop_on_signals() as stop, counting("Moving", limit) as show:
             moved = job.run(login, Pace(rate, stop), stop, show)
@@ -99,15 +110,23 @@ def _check_names(manager: Manager, *, source: str, target: str, create: bool) ->
 def _ask_to_move(
     manager: Manager,
     *,
-    check: Callable[[Manager], object],
+    check: Callable[[Manager], Destination],
     source: str,
     target: str,
     selector: str | None,
     limit: int | None,
-) -> int:
-    """Ask the broker to move the messages, and return their number."""
-    check(manager)
-    return manager.move(source, target, selector, limit=limit)
+) -> int | Destination:
+    """Ask the broker to move the messages, and return their number.
+
+    A user may be allowed to look, but not to move. Then return the destination that puts messages into the target,
+    because this process moves the messages, and Artemis confirms and drops a message for the wrong destination.
+    """
+    place = check(manager)
+    try:
+        return manager.move(source, target, selector, limit=limit)
+    except (ManagementDeniedError, UnsupportedFeatureException) as error:
+        remark(f"Moved by this process, because {error}.")
+        return place
 
 
 @click.command()

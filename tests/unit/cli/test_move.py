@@ -1,0 +1,54 @@
+"""`move`: what the broker says about the names is used, whoever moves the messages."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from click.testing import CliRunner
+
+from pyjmsack import Destination, Topic
+from pyjmsack.cli import managing, move
+from pyjmsack.cli.main import cli
+from pyjmsack.management import ManagementDeniedError, QueueStatus
+
+MULTICAST = QueueStatus("client.reader", 0, 0, 0, 0, 0, 0, address="news", multicast=True)
+
+
+@pytest.fixture
+def manager(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
+    """A manager of Artemis with one queue of a subscription."""
+    made = MagicMock()
+    made.broker.return_value.product = "artemis"
+    made.queue.return_value = MULTICAST
+    monkeypatch.setattr(managing, "Manager", lambda *args, **options: nullcontext(made))
+    return made
+
+
+@pytest.fixture
+def sent_to(monkeypatch: pytest.MonkeyPatch) -> list[Destination]:
+    """The destinations to which this process would move messages."""
+    found: list[Destination] = []
+
+    def transfer(source: str, target: Any, *args: object, **options: object) -> Any:
+        found.append(target(MagicMock()))
+        job = MagicMock()
+        job.run.return_value = 1
+        return job
+
+    monkeypatch.setattr(move, "Transfer", transfer)
+    return found
+
+
+def test_a_user_who_may_look_and_not_move_gets_the_destination_that_the_broker_named(
+    manager: MagicMock, sent_to: list[Destination]
+) -> None:
+    """The messages went to an ordinary queue with this name: Artemis confirmed and dropped them."""
+    manager.move.side_effect = ManagementDeniedError("no edit")
+    result = CliRunner().invoke(cli, ["move", "orders", "client.reader"])
+    assert sent_to == [Topic._literal("news::client.reader")]
+    assert "Moved by this process, because no edit." in result.stderr
+    assert "without a check" not in result.stderr
+    assert result.exit_code == 0, result.output
