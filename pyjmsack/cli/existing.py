@@ -6,7 +6,15 @@ from __future__ import annotations
 
 import click
 
-from pyjmsack import Connection, Destination, Queue, Topic, UnsupportedFeatureException
+from pyjmsack import (
+    Connection,
+    ConnectionLostException,
+    Destination,
+    JMSException,
+    Queue,
+    Topic,
+    UnsupportedFeatureException,
+)
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.managing import opened_manager, remark
 from pyjmsack.cli.options import Command, Login
@@ -104,23 +112,36 @@ def unchecked_target(connection: Connection, target: str) -> Destination:
 
 
 def target_on_demand(connection: Connection, login: Login, target: str) -> Destination:
-    """Return the destination for a target that the broker may create for the first message.
+    """Return the destination for a target that the broker may create for the first message. If nobody can ask Artemis
+    about the target, print a remark.
 
     Raises:
         Failure: the target is ``address::queue`` on Artemis, which has no such queue, or nobody may ask about it.
+        ConnectionLostException: the broker is gone.
+        JMSException: the target is ``address::queue`` on Artemis, and the manager cannot ask.
     """
     name = Queue(target).name
+    if connection.metadata.broker != "artemis":
+        return Queue(target)
     try:
-        if connection.metadata.broker == "artemis":
-            with opened_manager(login, None) as manager:
-                return destination_of(manager.queue(name.rpartition("::")[2]), target)
+        with opened_manager(login, None) as manager:
+            return destination_of(manager.queue(name.rpartition("::")[2]), target)
     except UnknownQueueError as error:
         if "::" in name:
             raise Failure(f"TARGET {target}: {error}") from None
-        return Queue(target)
-    except (ManagementDeniedError, UnsupportedFeatureException):
-        pass
-    return unchecked_target(connection, target)
+    except (ManagementDeniedError, UnsupportedFeatureException) as error:
+        _remark_unchecked(unchecked_target(connection, target), error)
+    except ConnectionLostException:
+        raise
+    except JMSException as error:
+        if "::" in name:  # Artemis would drop the messages if this is not the place of a queue
+            raise
+        _remark_unchecked(Queue(target), error)
+    return Queue(target)
+
+
+def _remark_unchecked(place: Destination, error: JMSException) -> None:
+    remark(f"The name of the queue {place.name} is not checked, because {str(error).rstrip('.')}.")
 
 
 class Checked:
