@@ -17,7 +17,7 @@ from pyjmsack import (
     UnsupportedFeatureException,
 )
 from pyjmsack.cli.errors import Failure
-from pyjmsack.cli.existing import check_queue, check_target, create_option, target_by, unchecked_target
+from pyjmsack.cli.existing import check_queue, check_target, create_option, queue_name, target_by, unchecked_target
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.resending import died_of_age, renewed, send_options
@@ -103,7 +103,7 @@ def move(
 def _check_names(manager: Manager, *, source: str, target: str, create: bool) -> Destination:
     """Check that both queues exist, because a broker may create a queue for a misspelt name and move messages there.
     Return the destination that puts messages into the target."""
-    manager.queue(source)
+    manager.queue(queue_name(manager, source))
     return target_by(manager, target, create=create)
 
 
@@ -123,7 +123,7 @@ def _ask_to_move(
     """
     place = check(manager)
     try:
-        return manager.move(source, target, selector, limit=limit)
+        return manager.move(queue_name(manager, source), queue_name(manager, target), selector, limit=limit)
     except (ManagementDeniedError, UnsupportedFeatureException) as error:
         remark(f"Moved by this process, because {error}.")
         return place

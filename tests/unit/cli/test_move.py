@@ -52,3 +52,22 @@ def test_a_user_who_may_look_and_not_move_gets_the_destination_that_the_broker_n
     assert "Moved by this process, because no edit." in result.stderr
     assert "without a check" not in result.stderr
     assert result.exit_code == 0, result.output
+
+
+def test_the_broker_moves_to_the_name_behind_the_address(manager: MagicMock) -> None:
+    """The command ended with the error that there is no such queue."""
+    manager.move.return_value = 2
+    result = CliRunner().invoke(cli, ["move", "a::orders?consumer.x=1", "news::client.reader"])
+    assert result.exit_code == 0, result.output
+    manager.move.assert_called_once_with("orders", "client.reader", None, limit=None)
+
+
+def test_the_broker_of_classic_moves_to_a_name_with_colons(manager: MagicMock) -> None:
+    """The command looked for the queue behind the colons, which is another queue on this broker."""
+    manager.broker.return_value.product = "classic"
+    manager.queue.return_value = QueueStatus("x::y", 0, 0, 0, 0, 0, 0)
+    manager.move.return_value = 2
+    result = CliRunner().invoke(cli, ["move", "orders", "x::y"])
+    assert result.exit_code == 0, result.output
+    assert [call.args for call in manager.queue.call_args_list] == [("orders",), ("x::y",)]
+    manager.move.assert_called_once_with("orders", "x::y", None, limit=None)
