@@ -16,7 +16,7 @@ from pyjmsack import (
     Queue,
     UnsupportedFeatureException,
 )
-from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.errors import fail_because
 from pyjmsack.cli.existing import check_queue, check_target, create_option, queue_name, target_by, unchecked_target
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options
@@ -73,11 +73,11 @@ def move(
 
     The broker moves the messages itself if the user may manage the broker. Otherwise, and with --rate or --transaction,
     this process moves the messages in transactions. A kill at any time then loses no message and doubles none
-    (docs/operating.md).
+    (docs/operating.md). A message that this protocol cannot carry stays in SOURCE, and the exit code is 1.
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
-    by = "broker"
+    by, left, reasons = "broker", 0, list[str]()
     answer: Destination | int | None
     names = partial(_check_names, source=source, target=target, create=create)
     if rate is None and transaction is None:
@@ -97,7 +97,9 @@ def move(
         job = Transfer(source, lambda _: place, selector, limit=limit, batch=batch, only_target=place.name)
         with stop_on_signals() as stop, counting("Moving", limit) as show:
             moved = job.run(login, Pace(rate, stop), stop, show)
-    _report("moved", source, target, moved, by, as_json)
+        left, reasons = job.unsendable, job.reasons()
+    _report("moved", source, target, moved, by, as_json, left=left)
+    fail_because(reasons)
 
 
 def _check_names(manager: Manager, *, source: str, target: str, create: bool) -> Destination:
@@ -166,14 +168,13 @@ def copy(
         copied, odd, unreadable = _copy(
             login, jolokia, source, target, create, selector, limit, batch, Pace(rate, stop), stop, show
         )
-    _report("copied", source, target, copied, "client", as_json)
+    _report("copied", source, target, copied, "client", as_json, left=odd + unreadable)
     why = []
     if odd:
         why.append(f"{amount(odd)} of {source} could not be copied, because this protocol cannot carry them")
     if unreadable:
         why.append(f"{amount(unreadable)} of {source} could not be copied, because nobody can decode them")
-    if why:
-        raise Failure(". ".join(why))
+    fail_because(why)
 
 
 def _copy(
@@ -235,8 +236,8 @@ def _copy(
     return copied, odd, unreadable
 
 
-def _report(done: str, source: str, target: str, count: int, by: str, as_json: bool) -> None:
+def _report(done: str, source: str, target: str, count: int, by: str, as_json: bool, *, left: int) -> None:
     if as_json:
-        print_json({"source": source, "target": target, done: count, "by": by})
+        print_json({"source": source, "target": target, done: count, "left": left, "by": by})
     else:
         click.echo(f"{done.capitalize()} {amount(count)} from {visible(source)} to {visible(target)}, by the {by}.")
