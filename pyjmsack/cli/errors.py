@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from pyjmsack import (
@@ -15,7 +17,7 @@ from pyjmsack import (
 )
 from pyjmsack.cli.terminal import visible
 
-__all__ = ["Failure", "about_file", "as_click_error", "explain"]
+__all__ = ["Failure", "about_file", "as_click_error", "explain", "fail_because"]
 
 _NEXT_STEPS: tuple[tuple[type[JMSException], str], ...] = (
     (JMSSecurityException, "give --user NAME, and the password in PYJMSACK_PASSWORD or --password-file"),
@@ -41,6 +43,16 @@ class Failure(click.ClickException):
     def format_message(self) -> str:
         """Return the message with its control characters escaped, because a broker may have chosen its text."""
         return visible(super().format_message())
+
+
+def fail_because(reasons: Sequence[str]) -> None:
+    """Raise an error with all reasons why a command left out a part of its work. Without a reason do nothing.
+
+    Raises:
+        Failure: there is a reason.
+    """
+    if reasons:
+        raise Failure(". ".join(reasons))
 
 
 def about_file(error: OSError) -> str:

@@ -6,7 +6,15 @@ from __future__ import annotations
 
 import click
 
-from pyjmsack import Connection, Destination, Queue, Topic, UnsupportedFeatureException
+from pyjmsack import (
+    Connection,
+    ConnectionLostException,
+    Destination,
+    JMSException,
+    Queue,
+    Topic,
+    UnsupportedFeatureException,
+)
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.managing import opened_manager, remark
 from pyjmsack.cli.options import Command, Login
@@ -18,6 +26,7 @@ __all__ = [
     "check_target",
     "create_option",
     "destination_of",
+    "queue_name",
     "target_by",
     "target_on_demand",
     "unchecked_target",
@@ -46,6 +55,17 @@ def destination_of(status: QueueStatus, given: str | None = None) -> Destination
     return Queue._literal(status.name) if given is None else Queue(given)
 
 
+def queue_name(manager: Manager, given: str) -> str:
+    """Return the name of a queue for its broker: without options, and on Artemis without the address.
+
+    On ActiveMQ Classic the colons of ``address::queue`` are a part of the name.
+    """
+    name = Queue(given).name
+    if "::" in name and manager.broker().product == "artemis":
+        return name.rpartition("::")[2]
+    return name
+
+
 def target_by(manager: Manager, target: str, *, create: bool) -> Destination:
     """Check that the target queue exists, because a broker may create a queue for a misspelt name, and store the
     messages there. Return the destination that puts messages into this queue.
@@ -54,7 +74,8 @@ def target_by(manager: Manager, target: str, *, create: bool) -> Destination:
         UnknownQueueError: the broker has no such queue, and ``create`` is false.
         Failure: the target is ``address::queue``, and the broker has the queue at another address, or shall create it.
     """
-    address, _, name = Queue(target).name.rpartition("::")
+    name = queue_name(manager, target)
+    address = Queue(target).name.removesuffix(name).removesuffix("::")
     try:
         status = manager.queue(name)
     except UnknownQueueError as error:
@@ -104,23 +125,36 @@ def unchecked_target(connection: Connection, target: str) -> Destination:
 
 
 def target_on_demand(connection: Connection, login: Login, target: str) -> Destination:
-    """Return the destination for a target that the broker may create for the first message.
+    """Return the destination for a target that the broker may create for the first message. If nobody can ask Artemis
+    about the target, print a remark.
 
     Raises:
         Failure: the target is ``address::queue`` on Artemis, which has no such queue, or nobody may ask about it.
+        ConnectionLostException: the broker is gone.
+        JMSException: the target is ``address::queue`` on Artemis, and the manager cannot ask.
     """
     name = Queue(target).name
+    if connection.metadata.broker != "artemis":
+        return Queue(target)
     try:
-        if connection.metadata.broker == "artemis":
-            with opened_manager(login, None) as manager:
-                return destination_of(manager.queue(name.rpartition("::")[2]), target)
+        with opened_manager(login, None) as manager:
+            return destination_of(manager.queue(name.rpartition("::")[2]), target)
     except UnknownQueueError as error:
         if "::" in name:
             raise Failure(f"TARGET {target}: {error}") from None
-        return Queue(target)
-    except (ManagementDeniedError, UnsupportedFeatureException):
-        pass
-    return unchecked_target(connection, target)
+    except (ManagementDeniedError, UnsupportedFeatureException) as error:
+        _remark_unchecked(unchecked_target(connection, target), error)
+    except ConnectionLostException:
+        raise
+    except JMSException as error:
+        if "::" in name:  # Artemis would drop the messages if this is not the place of a queue
+            raise
+        _remark_unchecked(Queue(target), error)
+    return Queue(target)
+
+
+def _remark_unchecked(place: Destination, error: JMSException) -> None:
+    remark(f"The name of the queue {place.name} is not checked, because {str(error).rstrip('.')}.")
 
 
 class Checked:
@@ -145,7 +179,7 @@ def check_queue(connection: Connection, login: Login, jolokia: str | None, queue
         connection: an open connection, which says what kind of broker this is.
         login: makes the connection for management.
         jolokia: URL of Jolokia, for ActiveMQ Classic.
-        queue: the name of the queue. In ``address::queue`` this is the part behind the colons.
+        queue: the name of the queue, perhaps ``address::queue`` on Artemis, and perhaps with options.
 
     Raises:
         UnknownQueueError: the broker has no such queue. The text has the nearest names.
@@ -160,7 +194,7 @@ def check_queue(connection: Connection, login: Login, jolokia: str | None, queue
         return Checked(queue, what)
     try:
         with opened_manager(login, jolokia) as manager:
-            status = manager.queue(Queue(queue).name.rpartition("::")[2])
+            status = manager.queue(queue_name(manager, queue))
     except (ManagementDeniedError, UnsupportedFeatureException) as error:
         return Checked(queue, str(error))
     return Checked(queue, messages=status.messages)

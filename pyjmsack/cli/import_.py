@@ -284,6 +284,8 @@ class _Import:
                     self._send_all(session, place, items, recognised)
         except InputError as error:
             return str(error)
+        except Failure as error:
+            return error.message
         except JMSException as error:
             return explain(error)
         if not self._stop.requested:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -107,8 +108,12 @@ def yes_option(command: Command) -> Command:
 
 @contextmanager
 def opened_manager(login: Login, jolokia: str | None) -> Iterator[Manager]:
-    """Yield an open manager, which asks the broker about its queues and changes them."""
-    with Manager(login.factory(), jolokia=jolokia) as manager:
+    """Yield an open manager, which asks the broker about its queues and changes them.
+
+    The connection of the manager has a client id of its own, because the connection of the command may have the client
+    id from the URL, and a broker refuses a second connection with the same client id.
+    """
+    with Manager(login.factory(jms__clientID=f"ID:{uuid.uuid4()}"), jolokia=jolokia) as manager:
         yield manager
 
 

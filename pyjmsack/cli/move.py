@@ -8,9 +8,16 @@ from itertools import islice
 
 import click
 
-from pyjmsack import AckMode, Destination, JMSException, MessageFormatException, Queue
-from pyjmsack.cli.errors import Failure
-from pyjmsack.cli.existing import check_queue, check_target, create_option, target_by, unchecked_target
+from pyjmsack import (
+    AckMode,
+    Destination,
+    JMSException,
+    MessageFormatException,
+    Queue,
+    UnsupportedFeatureException,
+)
+from pyjmsack.cli.errors import fail_because
+from pyjmsack.cli.existing import check_queue, check_target, create_option, queue_name, target_by, unchecked_target
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.resending import died_of_age, renewed, send_options
@@ -18,7 +25,7 @@ from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer, check_apart
 from pyjmsack.cli.whole import Whole
-from pyjmsack.management import Manager
+from pyjmsack.management import ManagementDeniedError, Manager
 
 __all__ = ["copy", "move", "moving_options"]
 
@@ -66,48 +73,62 @@ def move(
 
     The broker moves the messages itself if the user may manage the broker. Otherwise, and with --rate or --transaction,
     this process moves the messages in transactions. A kill at any time then loses no message and doubles none
-    (docs/operating.md).
+    (docs/operating.md). A message that this protocol cannot carry stays in SOURCE, and the exit code is 1.
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
-    by, moved, place = "broker", None, None
+    by, left, reasons = "broker", 0, list[str]()
+    answer: Destination | int | None
     names = partial(_check_names, source=source, target=target, create=create)
     if rate is None and transaction is None:
         work = partial(_ask_to_move, check=names, source=source, target=target, selector=selector, limit=limit)
-        moved = by_broker(login, jolokia, "Moved by this process, without a check of the names", work)
+        answer = by_broker(login, jolokia, "Moved by this process, without a check of the names", work)
     else:
-        place = by_broker(login, jolokia, "The names of the queues are not checked", names)
-    if moved is None:
+        answer = by_broker(login, jolokia, "The names of the queues are not checked", names)
+    if isinstance(answer, int):
+        moved = answer
+    else:
         by = "client"
         batch = transaction or DEFAULT_BATCH
-        if place is None:
+        if answer is None:
             with login.factory().create_connection() as connection:
-                place = unchecked_target(connection, target)
+                answer = unchecked_target(connection, target)
+        place = answer
         job = Transfer(source, lambda _: place, selector, limit=limit, batch=batch, only_target=place.name)
         with stop_on_signals() as stop, counting("Moving", limit) as show:
             moved = job.run(login, Pace(rate, stop), stop, show)
-    _report("moved", source, target, moved, by, as_json)
+        left, reasons = job.unsendable, job.reasons()
+    _report("moved", source, target, moved, by, as_json, left=left)
+    fail_because(reasons)
 
 
 def _check_names(manager: Manager, *, source: str, target: str, create: bool) -> Destination:
     """Check that both queues exist, because a broker may create a queue for a misspelt name and move messages there.
     Return the destination that puts messages into the target."""
-    manager.queue(source)
+    manager.queue(queue_name(manager, source))
     return target_by(manager, target, create=create)
 
 
 def _ask_to_move(
     manager: Manager,
     *,
-    check: Callable[[Manager], object],
+    check: Callable[[Manager], Destination],
     source: str,
     target: str,
     selector: str | None,
     limit: int | None,
-) -> int:
-    """Ask the broker to move the messages, and return their number."""
-    check(manager)
-    return manager.move(source, target, selector, limit=limit)
+) -> int | Destination:
+    """Ask the broker to move the messages, and return their number.
+
+    A user may be allowed to look, but not to move. Then return the destination that puts messages into the target,
+    because this process moves the messages, and Artemis confirms and drops a message for the wrong destination.
+    """
+    place = check(manager)
+    try:
+        return manager.move(queue_name(manager, source), queue_name(manager, target), selector, limit=limit)
+    except (ManagementDeniedError, UnsupportedFeatureException) as error:
+        remark(f"Moved by this process, because {error}.")
+        return place
 
 
 @click.command()
@@ -147,14 +168,13 @@ def copy(
         copied, odd, unreadable = _copy(
             login, jolokia, source, target, create, selector, limit, batch, Pace(rate, stop), stop, show
         )
-    _report("copied", source, target, copied, "client", as_json)
+    _report("copied", source, target, copied, "client", as_json, left=odd + unreadable)
     why = []
     if odd:
         why.append(f"{amount(odd)} of {source} could not be copied, because this protocol cannot carry them")
     if unreadable:
         why.append(f"{amount(unreadable)} of {source} could not be copied, because nobody can decode them")
-    if why:
-        raise Failure(". ".join(why))
+    fail_because(why)
 
 
 def _copy(
@@ -216,8 +236,8 @@ def _copy(
     return copied, odd, unreadable
 
 
-def _report(done: str, source: str, target: str, count: int, by: str, as_json: bool) -> None:
+def _report(done: str, source: str, target: str, count: int, by: str, as_json: bool, *, left: int) -> None:
     if as_json:
-        print_json({"source": source, "target": target, done: count, "by": by})
+        print_json({"source": source, "target": target, done: count, "left": left, "by": by})
     else:
         click.echo(f"{done.capitalize()} {amount(count)} from {visible(source)} to {visible(target)}, by the {by}.")

@@ -162,10 +162,14 @@ class Transfer:
             except JMSException:
                 remark(f"The error came after {amount(self.moved)} of {self.source} had been moved.")
                 raise
-        if self.unsendable:
-            why = "they cannot be sent" if self.each_its_own else "this protocol cannot carry them"
-            remark(f"{amount(self.unsendable)} had to stay in {self.source}, because {why}.")
         return self.moved
+
+    def reasons(self) -> list[str]:
+        """Return why messages stay in the source although they were to move. The list is empty if no message stays."""
+        if not self.unsendable:
+            return []
+        why = "they cannot be sent" if self.each_its_own else "this protocol cannot carry them"
+        return [f"{amount(self.unsendable)} had to stay in {self.source}, because {why}"]
 
     def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> bool:
         """Move messages in transactions. Return False if a message cannot be sent, or the broker refuses the commit."""

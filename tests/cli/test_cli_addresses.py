@@ -95,6 +95,7 @@ def test_a_letter_of_a_deleted_subscription_stays(cli: Cli, way: Cli, queue_name
     result = way.run("dlq", "retry", "--origin", reader, "--transaction", 1)
     assert "Sent 0 dead letters back" in result.stdout
     assert "1 stay in DLQ, because the name of their queue is not its address" in result.stderr
+    assert result.exit_code == 1
     wait_for_dead_letters(cli.url, "DLQ", f"_AMQ_ORIG_QUEUE = '{reader}'", 1)
     cli.ok("dlq", "purge", "--origin", reader, "--yes")
 

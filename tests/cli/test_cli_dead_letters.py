@@ -95,6 +95,7 @@ def test_a_retry_of_letters_whose_queue_was_deleted_says_that_they_stay(cli: Cli
     result = cli.run("dlq", "retry", "--origin", queue_name)
     assert "Sent 0 dead letters back from DLQ, by the broker." in result.stdout
     assert "After the retry, DLQ has 2 of the chosen dead letters" in result.stderr
+    assert result.exit_code == 1
     assert "Sent 2 dead" in cli.ok("dlq", "retry", "--origin", queue_name, "--transaction", 10)
     assert [text for text, _ in take_all(cli.url, queue_name)] == ["a", "b"]
 
@@ -116,7 +117,7 @@ def test_a_retry_loses_no_dead_letter_of_a_topic(classic: tuple[str, str], queue
     letters = lambda: Cli(url).ok("dlq", "export", "--selector", selector)  # noqa: E731 - one expression
     wait_until(lambda: letters() != "")
     result = Cli(url).run("dlq", "retry", "--jolokia", jolokia)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 1, result.output
     assert "Sent back by this process, because ActiveMQ Classic loses the dead letters of a topic" in result.stderr
     assert letters() != ""
     Cli(url).ok("dlq", "purge", "--selector", selector, "--yes")

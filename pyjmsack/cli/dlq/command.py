@@ -12,8 +12,8 @@ from pyjmsack import AckMode, Destination, Message, Queue
 from pyjmsack.cli.dlq.choosing import Letters, Wanted, choosing, opened_letters
 from pyjmsack.cli.dlq.groups import Groups
 from pyjmsack.cli.dlq.letters import Places, cause_of, origin_of, place_of
-from pyjmsack.cli.dlq.moving import ask_to_retry, rounds_of, run_rounds
-from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.dlq.moving import Retried, ask_to_retry, rounds_of, run_rounds
+from pyjmsack.cli.errors import Failure, fail_because
 from pyjmsack.cli.existing import check_target, create_option
 from pyjmsack.cli.export import LeftOut, opened_output, write_all
 from pyjmsack.cli.managing import (
@@ -160,33 +160,43 @@ def retry(
 
     A message that fails again becomes a dead letter again, so fix the cause first. The broker sends the messages back
     itself if the user may manage the broker. Otherwise, and with --limit, --rate or --transaction, this process sends
-    them back, without their old duplicate ids, because the broker remembers the ids and would drop the messages.
+    them back, without their old duplicate ids, because the broker remembers the ids and would drop the messages. If
+    dead letters stay because they cannot be sent back, the exit code is 1.
     """
     with opened_letters(login, wanted) as letters:
         if dry_run:
             _say_what(letters, limit, login, as_json)
             return
-        queue, choice, artemis = letters.queue, letters.choice, letters.artemis
-        count = 0 if letters.absent else None
-    if count is None and limit is None and rate is None and transaction is None and not choice.choosy:
+        queue, choice = letters.queue, letters.choice
+        done = Retried(0) if letters.absent else None
+    if done is None and limit is None and rate is None and transaction is None and not choice.choosy:
         ask = partial(ask_to_retry, queue=queue, selector=choice.selector)
-        count = by_broker(login, wanted.jolokia, "Sent back by this process", ask)
+        done = by_broker(login, wanted.jolokia, "Sent back by this process", ask)
     by = "broker"
-    if count is None:
+    if done is None:
         by = "client"
-        places = Places(login, queue, artemis=artemis)
-        target: Target = lambda message: places.of(message) if choice.fits(message, queue) else None  # noqa: E731
-        job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
-        job.each_its_own = True
-        with opened_letters(login, wanted) as letters:  # on Artemis the selector leaves out letters without an origin
-            rounds = rounds_of(letters, *(["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []))
-            shown = letters.shown(limit, lambda message: place_of(message, queue) is not None)
-        count = run_rounds(job, rounds, login, rate, "Retrying", shown)
-        places.remark()
+        done = _retry_here(login, wanted, limit, rate, transaction)
     if as_json:
-        print_json({"queue": queue, "retried": count, "by": by})
+        print_json({"queue": queue, "retried": done.count, "left": done.left, "by": by})
     else:
-        click.echo(f"Sent {amount(count, _DEAD)} back from {visible(queue)}, by the {by}.")
+        click.echo(f"Sent {amount(done.count, _DEAD)} back from {visible(queue)}, by the {by}.")
+    fail_because(done.reasons)
+
+
+def _retry_here(
+    login: Login, wanted: Wanted, limit: int | None, rate: float | None, transaction: int | None
+) -> Retried:
+    """Send the chosen letters back from this process."""
+    with opened_letters(login, wanted) as letters:  # on Artemis the selector leaves out letters without an origin
+        queue, choice, artemis = letters.queue, letters.choice, letters.artemis
+        rounds = rounds_of(letters, *(["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []))
+        shown = letters.shown(limit, lambda message: place_of(message, queue) is not None)
+    places = Places(login, queue, artemis=artemis)
+    target: Target = lambda message: places.of(message) if choice.fits(message, queue) else None  # noqa: E731
+    job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
+    job.each_its_own = True
+    count = run_rounds(job, rounds, login, rate, "Retrying", shown)
+    return Retried(count, job.unsendable + places.left, [*job.reasons(), *places.reasons()])
 
 
 def _say_what(letters: Letters, limit: int | None, login: Login, as_json: bool) -> None:
@@ -202,7 +212,8 @@ def _say_what(letters: Letters, limit: int | None, login: Login, as_json: bool) 
     for name, count in sorted(counts.items()):
         told = f"would be sent back to {visible(name)}" if name else "stay"
         click.echo(f"{count:,} {told}")
-    places.remark()
+    for reason in places.reasons():
+        remark(f"{reason}.")
     if not counts:
         click.echo(_NONE_FITS)
 
@@ -233,11 +244,12 @@ def move_letters(
     \b
     pyjmsack dlq move orders.parked --origin orders --create
     """
-    moved = _each_to(target, login, wanted, limit, rate, transaction, create, dry_run)
+    moved, left, reasons = _each_to(target, login, wanted, limit, rate, transaction, create, dry_run)
     if as_json:
-        print_json({"target": target, "moved": moved, "dry_run": dry_run})
+        print_json({"target": target, "moved": moved, "left": left, "dry_run": dry_run})
     else:
         click.echo(f"{'Would move' if dry_run else 'Moved'} {amount(moved, _DEAD)} to {visible(target)}.")
+    fail_because(reasons)
 
 
 def _each_to(
@@ -249,7 +261,8 @@ def _each_to(
     transaction: int | None,
     create: bool,
     dry_run: bool,
-) -> int:
+) -> tuple[int, int, list[str]]:
+    """Return how many letters were moved, how many stay because they cannot be sent, and why."""
     with opened_letters(login, wanted) as letters:
         queue, choice = letters.queue, letters.choice
         if Queue(target).name == queue:
@@ -258,13 +271,14 @@ def _each_to(
         if not (create and dry_run):
             place = check_target(letters.connection, login, wanted.jolokia, target, create=create)
         if dry_run:
-            return sum(1 for _ in letters.browse(limit))
+            return sum(1 for _ in letters.browse(limit)), 0, []
         rounds = rounds_of(letters)
         shown = letters.shown(limit, lambda message: True)
     places: Target = lambda message: place if choice.fits(message, queue) else None  # noqa: E731 - one expression
     job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
     job.only_target = place.name
-    return run_rounds(job, rounds, login, rate, "Moving", shown)
+    moved = run_rounds(job, rounds, login, rate, "Moving", shown)
+    return moved, job.unsendable, job.reasons()
 
 
 @dlq.command("export")

@@ -17,7 +17,7 @@ from pyjmsack import (
     UnsupportedFeatureException,
 )
 from pyjmsack.cli.existing import destination_of
-from pyjmsack.cli.managing import opened_manager, remark
+from pyjmsack.cli.managing import opened_manager
 from pyjmsack.cli.options import Login
 from pyjmsack.cli.resending import first_destination
 from pyjmsack.management import ManagementDeniedError, UnknownQueueError
@@ -95,15 +95,22 @@ class Places:
             self._missing.add((_name_of(message), place.name))
         return found
 
-    def remark(self) -> None:
-        """Print how many letters stay, and why."""
+    @property
+    def left(self) -> int:
+        """How many letters must stay."""
+        return len(self._unknown) + len(self._missing)
+
+    def reasons(self) -> list[str]:
+        """Return how many letters stay, and why. The list is empty if no letter stays."""
+        reasons = []
         if self._unknown:
-            remark(f"{len(self._unknown):,} stay in {self._queue}, because nothing says where they came from.")
+            reasons.append(f"{len(self._unknown):,} stay in {self._queue}, because nothing says where they came from")
         if self._missing:
-            remark(
+            reasons.append(
                 f"{len(self._missing):,} stay in {self._queue}, because the name of their queue is not its address, and"
-                " the queue does not exist any more, or this user may not ask about it: Artemis would lose them."
+                " the queue does not exist any more, or this user may not ask about it: Artemis would lose them"
             )
+        return reasons
 
     def _found(self, place: Queue, address: str) -> Destination | None:
         """Return the destination for a queue of Artemis. The broker is asked once about each queue."""

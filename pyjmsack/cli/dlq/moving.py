@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -15,19 +16,28 @@ from pyjmsack.cli.terminal import counting
 from pyjmsack.cli.transfer import Pace, Transfer
 from pyjmsack.management import Manager
 
-__all__ = ["Round", "ask_to_retry", "rounds_of", "run_rounds"]
+__all__ = ["Retried", "Round", "ask_to_retry", "rounds_of", "run_rounds"]
 
 
-def ask_to_retry(manager: Manager, queue: str, selector: str | None) -> int:
-    """Let the broker send letters back, and print how many stayed. Return how many letters the broker sent back."""
+@dataclass(frozen=True)
+class Retried:
+    """The result of a retry: how many letters were sent back, how many of the chosen letters stay, and why."""
+
+    count: int
+    left: int = 0
+    reasons: Sequence[str] = ()
+
+
+def ask_to_retry(manager: Manager, queue: str, selector: str | None) -> Retried:
+    """Let the broker send letters back."""
     count = manager.retry(queue, selector)
-    if left := manager.count(queue, selector):
-        remark(
-            f"After the retry, {queue} has {left:,} of the chosen dead letters: nothing says where they came from,"
-            " their queue does not exist any more, or they became dead letters again. With --transaction this process"
-            " sends them back, and the broker may then create the queue that is missing."
-        )
-    return count
+    left = manager.count(queue, selector)
+    reason = (
+        f"After the retry, {queue} has {left:,} of the chosen dead letters: nothing says where they came from, their"
+        " queue does not exist any more, or they became dead letters again. With --transaction this process sends them"
+        " back, and the broker may then create the queue that is missing"
+    )
+    return Retried(count, left, [reason] if left else ())
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,8 @@ def rounds_of(letters: Letters, *parts: str) -> list[Round]:
 
 
 def run_rounds(job: Transfer, rounds: list[Round], login: Login, rate: float | None, what: str, shown: int) -> int:
-    """Run a job once for each round. Return how many letters were moved.
+    """Run a job once for each round. Return how many letters were moved. Afterwards the job has the number of letters
+    that could not be sent in all rounds.
 
     Args:
         job: moves the letters that fit one selector.
@@ -77,19 +88,20 @@ def run_rounds(job: Transfer, rounds: list[Round], login: Login, rate: float | N
         what: the word for the work in the display, such as ``Retrying``.
         shown: how many of the letters a browser showed before the run. If fewer are moved, a remark says so.
     """
-    wanted, moved, unsendable = job.limit, 0, 0
+    wanted, moved = job.limit, 0
+    job.unsendable = 0
     with stop_on_signals() as stop, counting(what, wanted) as show_count:
         for each in rounds:
             left = None if wanted is None else wanted - moved
             limit = min((number for number in (left, each.limit) if number is not None), default=None)
             if stop.requested or limit == 0:
                 break
-            part = replace(job, selector=each.selector, limit=limit)
+            part = replace(job, selector=each.selector, limit=limit, unsendable=0)
             moved += part.run(login, Pace(rate, stop), stop, show_count)
-            unsendable += part.unsendable
-    if moved + unsendable < shown and not stop.requested:
+            job.unsendable += part.unsendable
+    if moved + job.unsendable < shown and not stop.requested:
         remark(
-            f"{shown - moved - unsendable:,} of {shown:,} were not moved, because another consumer of {job.source}"
+            f"{shown - moved - job.unsendable:,} of {shown:,} were not moved, because another consumer of {job.source}"
             " holds them or took them: run the command again when no other command works on the dead letters."
         )
     return moved

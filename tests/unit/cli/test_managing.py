@@ -14,7 +14,7 @@ from pyjmsack.cli import managing
 from pyjmsack.cli.main import cli
 from pyjmsack.management import ManagementDeniedError
 
-LOGIN: Any = SimpleNamespace(factory=lambda: None)
+LOGIN: Any = SimpleNamespace(factory=lambda **options: None)
 
 
 def by_broker(monkeypatch: pytest.MonkeyPatch, answer: int | Exception, opened: Exception | None = None) -> int | None:

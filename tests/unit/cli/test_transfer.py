@@ -88,13 +88,14 @@ def test_a_message_that_cannot_be_sent_stays_and_the_others_are_moved(
     session.create_consumer.return_value.receive_nowait.return_value = None
     session.create_producer.return_value.send.side_effect = send
     with closing(Stop()) as stop:
-        moved = Transfer("source", lambda _: Queue("t")).run(login, Pace(None, stop), stop, lambda count, note: None)
+        job = Transfer("source", lambda _: Queue("t"))
+        moved = job.run(login, Pace(None, stop), stop, lambda count, note: None)
     assert moved == 2
     assert sent[-2:] == ["a", "b"]
     session.commit.assert_not_called()
     said = capsys.readouterr().err
     assert "A message stays in source: too odd" in said
-    assert "2 messages had to stay in source, because this protocol cannot carry them." in said
+    assert job.reasons() == ["2 messages had to stay in source, because this protocol cannot carry them"]
 
 
 @pytest.mark.parametrize("refused_at", ["send", "commit"])
@@ -134,7 +135,7 @@ def test_a_letter_that_the_broker_refuses_for_its_queue_stays_and_the_others_go(
     assert sessions[1].create_producer.call_count == 2, "a broker that refuses a message may have ended its link"
     said = capsys.readouterr().err
     assert "A message stays in source: the queue is full" in said
-    assert "1 message had to stay in source, because they cannot be sent." in said
+    assert job.reasons() == ["1 message had to stay in source, because they cannot be sent"]
 
 
 @pytest.mark.parametrize("each_its_own", [True, False])
@@ -164,6 +165,7 @@ def test_letters_that_nobody_can_send_are_not_said_to_be_held_by_another_consume
     job, rounds = Transfer("DLQ", lambda message: None), [Round("x > 1")]
     login: Any = None
     assert run_rounds(job, rounds, login, None, "Retrying", 5) == 3
+    assert job.unsendable == 2
     assert "another consumer" not in capsys.readouterr().err
     assert run_rounds(job, rounds, login, None, "Retrying", 6) == 3
     assert "1 of 6 were not moved, because another consumer of DLQ" in capsys.readouterr().err

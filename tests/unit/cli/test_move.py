@@ -1,0 +1,126 @@
+"""`move` and the moving commands of `dlq`: which names they use, and how they end if messages stay."""
+
+from __future__ import annotations
+
+import json
+from contextlib import nullcontext
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pyjmsack import Destination, Topic
+from pyjmsack.cli import managing, move
+from pyjmsack.cli.dlq import command as dlq
+from pyjmsack.cli.dlq.choosing import Letters
+from pyjmsack.cli.dlq.moving import Round, ask_to_retry
+from pyjmsack.cli.main import cli
+from pyjmsack.cli.transfer import Transfer
+from pyjmsack.management import ManagementDeniedError, QueueStatus
+
+MULTICAST = QueueStatus("client.reader", 0, 0, 0, 0, 0, 0, address="news", multicast=True)
+
+
+@pytest.fixture
+def manager(monkeypatch: pytest.MonkeyPatch) -> MagicMock:
+    """A manager of Artemis with one queue of a subscription."""
+    made = MagicMock()
+    made.broker.return_value.product = "artemis"
+    made.queue.return_value = MULTICAST
+    monkeypatch.setattr(managing, "Manager", lambda *args, **options: nullcontext(made))
+    return made
+
+
+@pytest.fixture
+def sent_to(monkeypatch: pytest.MonkeyPatch) -> list[Destination]:
+    """The destinations to which this process would move messages."""
+    found: list[Destination] = []
+
+    def transfer(source: str, target: Any, *args: object, **options: object) -> Any:
+        found.append(target(MagicMock()))
+        job = MagicMock(unsendable=0)
+        job.run.return_value = 1
+        job.reasons.return_value = []
+        return job
+
+    monkeypatch.setattr(move, "Transfer", transfer)
+    return found
+
+
+def test_a_user_who_may_look_and_not_move_gets_the_destination_that_the_broker_named(
+    manager: MagicMock, sent_to: list[Destination]
+) -> None:
+    """The messages went to an ordinary queue with this name: Artemis confirmed and dropped them."""
+    manager.move.side_effect = ManagementDeniedError("no edit")
+    result = CliRunner().invoke(cli, ["move", "orders", "client.reader"])
+    assert sent_to == [Topic._literal("news::client.reader")]
+    assert "Moved by this process, because no edit." in result.stderr
+    assert "without a check" not in result.stderr
+    assert result.exit_code == 0, result.output
+
+
+def test_the_broker_moves_to_the_name_behind_the_address(manager: MagicMock) -> None:
+    """The command ended with the error that there is no such queue."""
+    manager.move.return_value = 2
+    result = CliRunner().invoke(cli, ["move", "a::orders?consumer.x=1", "news::client.reader"])
+    assert result.exit_code == 0, result.output
+    manager.move.assert_called_once_with("orders", "client.reader", None, limit=None)
+
+
+def test_the_broker_of_classic_moves_to_a_name_with_colons(manager: MagicMock) -> None:
+    """The command looked for the queue behind the colons, which is another queue on this broker."""
+    manager.broker.return_value.product = "classic"
+    manager.queue.return_value = QueueStatus("x::y", 0, 0, 0, 0, 0, 0)
+    manager.move.return_value = 2
+    result = CliRunner().invoke(cli, ["move", "orders", "x::y"])
+    assert result.exit_code == 0, result.output
+    assert [call.args for call in manager.queue.call_args_list] == [("orders",), ("x::y",)]
+    manager.move.assert_called_once_with("orders", "x::y", None, limit=None)
+
+
+def leaves_one(self: Transfer, *ignored: object) -> int:
+    """Move two messages, and leave one that cannot be sent."""
+    self.unsendable = 1
+    return 2
+
+
+def failed(result: Result, count: str) -> None:
+    """Check that the command told what it had done, and failed."""
+    report = json.loads(result.stdout)
+    assert (report[count], report["left"], result.exit_code) == (2, 1, 1), result.output
+    assert "Error: 1 message had to stay in " in result.stderr
+
+
+def test_a_move_that_leaves_messages_fails_after_its_report(
+    manager: MagicMock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`move a b && delete a` destroyed them."""
+    monkeypatch.setattr(Transfer, "run", leaves_one)
+    failed(CliRunner().invoke(cli, ["move", "a", "client.reader", "--transaction", "5", "--json"]), "moved")
+
+
+@pytest.mark.parametrize(("arguments", "count"), [(["move", "other"], "moved"), (["retry", "--limit", "5"], "retried")])
+def test_dlq_fails_after_its_report_if_letters_cannot_be_sent(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], count: str
+) -> None:
+    """`dlq retry && dlq purge` destroyed them."""
+    letters = MagicMock(spec=Letters, queue="DLQ", absent=False, artemis=True, connection=MagicMock())
+    letters.choice = MagicMock(selector=None, choosy=False)
+    letters.shown.return_value = 3
+    monkeypatch.setattr(dlq, "opened_letters", lambda *args: nullcontext(letters))
+    monkeypatch.setattr(dlq, "check_target", MagicMock())
+    monkeypatch.setattr(dlq, "rounds_of", lambda *args: [Round("x > 1")])
+    monkeypatch.setattr(Transfer, "run", leaves_one)
+    failed(CliRunner().invoke(cli, ["dlq", *arguments, "--json"]), count)
+
+
+def test_a_retry_by_the_broker_fails_if_letters_stay() -> None:
+    """The queue of a letter may have been deleted."""
+    asked = MagicMock()
+    asked.retry.return_value, asked.count.return_value = 2, 1
+    done = ask_to_retry(asked, "DLQ", None)
+    assert (done.count, done.left) == (2, 1)
+    assert "After the retry, DLQ has 1 of the chosen dead letters" in done.reasons[0]
+    asked.count.return_value = 0
+    assert ask_to_retry(asked, "DLQ", None).reasons == ()
