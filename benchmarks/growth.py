@@ -14,7 +14,7 @@ from benchmarks.environment import Addresses, broker, machine, require_library
 from benchmarks.harness import Harness
 from benchmarks.job import BenchmarkError, Job, Timing
 from benchmarks.peers.sync import CONSUMERS
-from benchmarks.processes import python_worker, run_together, run_tool
+from benchmarks.processes import empty, python_worker, run_together, run_tool
 from benchmarks.scenarios import Peer, Scenario, Settings
 
 AXES = ("consumers", "queues", "processes", "bodies")
@@ -156,8 +156,9 @@ def _together(addresses: Addresses, case: Case) -> list[Timing]:
             run_tool("fill-jms", addresses.tools, job.queue, case.count, case.size)
     timings = run_together([python_worker(case.face, job) for job in jobs])
     for job in jobs:
-        left = run_tool("drain", addresses.tools, job.queue).count
-        if left != (0 if receives else case.count):
+        expected = 0 if receives else case.count
+        left = empty(addresses.tools, job.queue, expected)
+        if left != expected:
             raise BenchmarkError(f"{left} messages are left in a queue")
     return timings
 

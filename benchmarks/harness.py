@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.environment import Addresses
 from benchmarks.java_peer import JavaPeer
 from benchmarks.job import BenchmarkError, Job
-from benchmarks.processes import python_worker, run, run_tool
+from benchmarks.processes import empty, python_worker, run, run_tool
 from benchmarks.results import Round, Row
 from benchmarks.scenarios import Peer, Scenario, Settings
 
@@ -84,7 +84,7 @@ class Harness:
     def _checked(self, measured: Round, queue: str, left: int) -> Round:
         """Empty the queue, which also keeps the broker from paging, and compare the count with the expected one."""
         try:
-            _verify("messages in the queue", run_tool("drain", self._url, queue).count, left)
+            _verify("messages in the queue", empty(self._url, queue, left), left)
         except BenchmarkError as error:
             return Round(error=str(error))
         return measured

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +15,7 @@ from benchmarks.job import GATE_VARIABLE, READY, BenchmarkError, Job, Timing
 ROOT = Path(__file__).resolve().parent.parent
 _TIME_LIMIT = 300.0  # seconds; a peer that loses a message would wait for ever
 _ERROR_LINES = 3
+_SECOND_LOOK = 3.0  # seconds until a queue is looked at again
 
 
 def python_worker(peer: str, job: Job) -> list[str]:
@@ -82,3 +84,14 @@ def last_words(stderr: str, code: int) -> str:
 def run_tool(scenario: str, url: str, queue: str, count: int = 0, size: int = 0) -> Timing:
     """Fill or drain a queue."""
     return run(python_worker("limit" if scenario == "drain" else "queues", Job(scenario, url, queue, count, size)))
+
+
+def empty(url: str, queue: str, expected: int) -> int:
+    """Empty a queue, and return how many messages it had. If there are fewer than expected, look again after a moment,
+    because a busy Artemis may say that a queue is empty before it delivers a large message.
+    """
+    found = run_tool("drain", url, queue).count
+    if found < expected:
+        time.sleep(_SECOND_LOOK)
+        found += run_tool("drain", url, queue).count
+    return found
