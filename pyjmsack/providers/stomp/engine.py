@@ -439,8 +439,8 @@ class _Together:
 
 def _heart_beat(text: str) -> tuple[float, float]:
     """Return the two numbers of a heart-beat header in seconds. The number 0 means that there are no heart-beats."""
-    offered, comma, wanted = text.partition(",")
-    if not comma or not _MILLISECONDS.fullmatch(offered.strip()) or not _MILLISECONDS.fullmatch(wanted.strip()):
+    offered, comma, wanted = map(str.strip, text.partition(","))  # int() does not strip all that strip() does
+    if not comma or not _MILLISECONDS.fullmatch(offered) or not _MILLISECONDS.fullmatch(wanted):
         raise ConnectionLostException(f"the broker sent heart-beat {text[:40]!r}; expected two numbers of milliseconds")
     return int(offered) / 1000, int(wanted) / 1000
 

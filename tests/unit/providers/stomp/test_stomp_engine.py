@@ -10,7 +10,7 @@ import pytest
 from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.message import BodySource
 from pyjmsack.message.source import IterableSource
-from pyjmsack.providers.stomp.engine import StompEngine
+from pyjmsack.providers.stomp.engine import StompEngine, _heart_beat
 from pyjmsack.providers.stomp.frames import Refusal
 from pyjmsack.spi.envelope import StreamedPayload
 from pyjmsack.uri import StompOptions
@@ -265,3 +265,16 @@ def test_a_body_without_a_receipt_is_done_when_it_has_left_s168(line: Line) -> N
     assert line.outcomes() == {"first": None}
     line.engine.connection_lost(None)
     assert line.outcomes() == {"first": None, "second": ConnectionLostException}
+
+
+@pytest.mark.parametrize("text", ["1,²", "1", "", "a,b", "1,12345678901", "-1,0"])
+def test_a_heart_beat_that_is_no_pair_of_numbers_is_refused(text: str) -> None:
+    """With an error of the library, which the caller expects."""
+    with pytest.raises(ConnectionLostException, match="expected two numbers"):
+        _heart_beat(text)
+
+
+@pytest.mark.parametrize("text", ["10,20", " 10 , 20\t", "\x1e10,20\x1e"])
+def test_the_numbers_of_a_heart_beat_may_have_blanks_around_them(text: str) -> None:
+    """``int`` refuses some characters that ``strip`` takes for blanks: a raw ``ValueError`` ended the loop's call."""
+    assert _heart_beat(text) == (0.01, 0.02)
