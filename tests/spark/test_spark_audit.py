@@ -170,7 +170,7 @@ def test_the_headline_says_lost_still_queued_and_unknown_and_what_to_do_next(
     write_page(audit, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert f"<h1>{verdict}</h1>" in page
-    assert "outage: the connection was lost" in page
+    assert "outage: from the loss of a connection" in page
     assert "killed, or still open" in page
 
 
