@@ -39,7 +39,7 @@ ones."""
 _PAGE = 500
 """The largest number of rows in one answer. A longer list needs several requests."""
 _MAX_ROWS = 200_000
-_ATTEMPTS = 5
+_ATTEMPTS = 20
 _STUMBLED = "is null"
 """A part of the text of a NullPointerException. Artemis 2.56 answers with this text if a queue is deleted while the
 broker lists the queues."""

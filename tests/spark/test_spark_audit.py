@@ -8,12 +8,14 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from shared_brokers import Embedded
 
 from pyjmsack import AckMode, ConnectionFactory, Queue
 from pyjmsack.management import Manager
@@ -221,15 +223,16 @@ def test_what_another_program_took_is_lost_to_these_ledgers(
 
 
 def test_the_broker_says_which_messages_are_still_queued_and_the_others_are_lost(
-    spark: SparkSession, amqp_url: str, queue_name: str, tmp_path: Path
+    spark: SparkSession, mortal_brokers: Callable[[str], Embedded], queue_name: str, tmp_path: Path
 ) -> None:
-    """What a consumer holds is unknown: no browser shows it. A message that came after the look is unknown too."""
+    """What a consumer holds is unknown: no browser shows it. A message that came after the look is unknown too.
+
+    The broker is one that no other test uses, because the dead letters of other tests count too.
+    """
+    amqp_url = mortal_brokers("artemis").amqp_url
     ids = real(amqp_url, queue_name, tmp_path, 10)
     take(amqp_url, queue_name, tmp_path, 3)
     take(amqp_url, queue_name, None, 2)
-    with Manager(ConnectionFactory(amqp_url)) as manager:
-        for grave in ("DLQ", "ExpiryQueue"):  # other tests leave messages there that no browser can show
-            manager.purge(grave)
     with ConnectionFactory(amqp_url).create_connection() as connection:
         connection.start()
         session = connection.create_session(AckMode.CLIENT_ACKNOWLEDGE)

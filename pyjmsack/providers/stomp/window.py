@@ -34,7 +34,9 @@ consumer must not ask again after failover has restored it, or after the program
 threads use this dictionary without a lock. At worst, one of them asks once more.
 """
 
-_GROUPS = (b"\nJMSXGroupID:", b"\n_AMQ_GROUP_ID:")
+_GROUPS = (b"JMSXGroupID:", b"_AMQ_GROUP_ID:")
+_LOOKED_AT = 100
+"""The largest number of messages that are searched for a group, because the loop searches them."""
 _STALL = 0.02
 """Seconds after which a full window is checked again."""
 _FULL = 0.9
@@ -135,9 +137,9 @@ class Window:
             self._subscriptions.subscribe(self._subscription_opened)
 
     def _holds_groups(self) -> bool:
-        """Return True if one of the newest messages that the caller holds belongs to a group (S191)."""
-        newest = islice(reversed(self._subscriptions.outstanding), max(1, self._info.prefetch))
-        return any(inbound.head.find(name) >= 0 for inbound in newest for name in _GROUPS)
+        """Return True if one of the oldest messages that the caller holds belongs to a group (S191)."""
+        oldest = islice(self._subscriptions.outstanding, _LOOKED_AT)
+        return any(inbound.head.find(name) >= 0 for inbound in oldest for name in _GROUPS)
 
     def _subscription_opened(self, error: BaseException | None) -> None:
         """Handle the answer to a request for one more subscription. If the broker refused the subscription, for example

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyjmsack import InvalidSelectorException, InvalidURLException, JMSException, JMSSecurityException, TextMessage
-from pyjmsack.management.artemis import Artemis, answer_of, request_message
+from pyjmsack.management.artemis import _ATTEMPTS, Artemis, answer_of, request_message
 from pyjmsack.management.filters import core_filter
 from pyjmsack.management.jolokia import Jolokia
 from pyjmsack.management.model import ManagementDeniedError, Request, unknown_queue
@@ -122,7 +122,7 @@ def test_a_list_is_asked_for_again_when_a_queue_has_gone_meanwhile() -> None:
 def test_a_list_that_fails_each_time_is_told_of() -> None:
     steps = Artemis().queues("*")
     next(steps)
-    for _ in range(4):
+    for _ in range(_ATTEMPTS - 1):
         steps.throw(STUMBLED)
     with pytest.raises(JMSException, match="is null"):
         steps.throw(STUMBLED)
