@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from pyjmsack.errors import IllegalStateException, InvalidDestinationException
 from pyjmsack.java_options.names import JavaNames
 
-__all__ = ["Destination", "Queue", "TemporaryQueue", "TemporaryTopic", "Topic", "covers", "named"]
+__all__ = ["Destination", "Queue", "TemporaryQueue", "TemporaryTopic", "Topic", "named"]
 
 D = TypeVar("D", bound="_Temporary")
 T = TypeVar("T", bound="Destination")
@@ -49,10 +49,6 @@ class Destination(JavaNames):
         self._several = False
         """Whether a program wrote several names as one text, ``a,b``, which ActiveMQ's client understands. A session
         refuses such a destination if its broker would take the text as one name, or lose a part of it."""
-
-    def _covers(self, name: str) -> bool:
-        """Return whether this name is a pattern of ActiveMQ Classic that the destination ``name`` fits."""
-        return covers(self.name, name)
 
     @classmethod
     def _literal(cls: type[T], name: str) -> T:
@@ -182,17 +178,3 @@ class TemporaryTopic(_Temporary, Topic):
     __slots__ = ()
     jms_type = 3
     capability = "temporary-topic"
-
-
-def covers(pattern: str, name: str) -> bool:
-    """Return whether ActiveMQ Classic takes messages of the destination ``name`` for a consumer of ``pattern``.
-
-    ``*`` stands for one word, ``>`` at the end for any number of words. A comma separates several names.
-    """
-    return any(_matches(each.strip().split("."), name.split(".")) for each in pattern.split(","))
-
-
-def _matches(pattern: list[str], words: list[str]) -> bool:
-    if pattern[-1] == ">":
-        pattern, words = pattern[:-1], words[: len(pattern) - 1]
-    return len(pattern) == len(words) and all(each in ("*", word) for each, word in zip(pattern, words, strict=True))

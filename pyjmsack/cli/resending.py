@@ -43,7 +43,7 @@ def check_whole(message: Message) -> None:
     Raises:
         MessageFormatException: the content may be missing.
     """
-    if message._delivery is not None and message._delivery.lossy is True:
+    if message._delivery is not None and message._delivery.lossy:
         raise MessageFormatException(
             f"a client of another protocol sent {message.message_id}, and over STOMP the broker may have left"
             " out its content, because it may be a map, a stream or an object; use amqp://"

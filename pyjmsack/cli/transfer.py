@@ -83,8 +83,22 @@ def check_apart(connection: Connection, source: str, target: str) -> None:
         first, second = first.rpartition("::")[2], second.rpartition("::")[2]
     if first == second:
         raise Failure(f"SOURCE {source} and TARGET {target} are the same queue, {first}; expected two queues")
-    if connection.metadata.broker != "artemis" and Queue(source)._covers(second):
+    if connection.metadata.broker != "artemis" and _covers(first, second):
         raise Failure(f"SOURCE {source} covers TARGET {target}; expected a TARGET that is none of these queues")
+
+
+def _covers(pattern: str, name: str) -> bool:
+    """Return whether ActiveMQ Classic takes messages of the queue ``name`` for a consumer of ``pattern``.
+
+    ``*`` stands for one word, ``>`` at the end for any number of words. A comma separates several names.
+    """
+    return any(_matches(each.strip().split("."), name.split(".")) for each in pattern.split(","))
+
+
+def _matches(pattern: list[str], words: list[str]) -> bool:
+    if pattern[-1] == ">":
+        pattern, words = pattern[:-1], words[: len(pattern) - 1]
+    return len(pattern) == len(words) and all(each in ("*", word) for each, word in zip(pattern, words, strict=True))
 
 
 def check_left(left: int, done: str) -> None:

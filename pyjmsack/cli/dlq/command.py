@@ -191,21 +191,21 @@ def _retry_here(
         queue, choice, artemis = letters.queue, letters.choice, letters.artemis
         rounds = rounds_of(letters, *(["_AMQ_ORIG_QUEUE IS NOT NULL"] if artemis else []))
         shown = letters.shown(limit, lambda message: place_of(message, queue) is not None)
-    places = Places(login, queue, artemis=artemis)
-    target: Target = lambda message: places.of(message) if choice.fits(message, queue) else None  # noqa: E731
-    job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
-    job.each_its_own = True
-    count = run_rounds(job, rounds, login, rate, "Retrying", shown)
+    with Places(login, queue, artemis=artemis) as places:
+        target: Target = lambda message: places.of(message) if choice.fits(message, queue) else None  # noqa: E731
+        job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
+        job.each_its_own = True
+        count = run_rounds(job, rounds, login, rate, "Retrying", shown)
     return Retried(count, job.unsendable + places.left, [*job.reasons(), *places.reasons()])
 
 
 def _say_what(letters: Letters, limit: int | None, login: Login, as_json: bool) -> None:
     counts: dict[str, int] = {}
-    places = Places(login, letters.queue, artemis=letters.artemis)
-    for message in letters.browse(limit):
-        place = places.of(message)
-        name = "" if place is None else place.name
-        counts[name] = counts.get(name, 0) + 1
+    with Places(login, letters.queue, artemis=letters.artemis) as places:
+        for message in letters.browse(limit):
+            place = places.of(message)
+            name = "" if place is None else place.name
+            counts[name] = counts.get(name, 0) + 1
     if as_json:
         print_json({"queue": letters.queue, "dry_run": True, "targets": counts})
         return

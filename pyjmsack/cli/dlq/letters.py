@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import click
@@ -20,7 +21,7 @@ from pyjmsack.cli.existing import destination_of
 from pyjmsack.cli.managing import opened_manager
 from pyjmsack.cli.options import Login
 from pyjmsack.cli.resending import first_destination
-from pyjmsack.management import ManagementDeniedError, UnknownQueueError
+from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueError
 
 __all__ = ["Choice", "Places", "cause_of", "choice_of", "dead_letter_queue", "origin_of", "place_of"]
 
@@ -63,7 +64,8 @@ class Places:
     """The destinations to which the dead letters of one queue are sent back.
 
     Artemis sends to addresses, and confirms and drops a message for a queue that does not exist at this address, or
-    that is the queue of a subscription and is named as an ordinary one. So Artemis is asked about each queue.
+    that is the queue of a subscription and is named as an ordinary one. So Artemis is asked about each queue. Use this
+    object in a ``with`` statement, because all questions go over one connection.
 
     Args:
         login: how to connect.
@@ -75,12 +77,20 @@ class Places:
         self._login = login
         self._queue = queue
         self._artemis = artemis
+        self._opened = ExitStack()
+        self._manager: Manager | None = None
         self._known: OrderedDict[tuple[str, str], Destination | None] = OrderedDict()
         self._unknown: set[object] = set()
         """The letters for which nothing says where they came from. This is a set, because a letter may be asked for
         twice: a transaction that cannot move a letter is rolled back. A command leaves 10,000 letters at most."""
         self._missing: set[object] = set()
         """The letters whose queue is not there, or is not known to be there."""
+
+    def __enter__(self) -> Places:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._opened.close()
 
     def of(self, message: Message) -> Destination | None:
         """Return the destination of one letter, or ``None`` if the letter must stay."""
@@ -123,8 +133,9 @@ class Places:
 
     def _asked(self, place: Queue, address: str) -> Destination | None:
         try:
-            with opened_manager(self._login, None) as manager:
-                return destination_of(manager.queue(place.name))
+            if self._manager is None:
+                self._manager = self._opened.enter_context(opened_manager(self._login, None))
+            return destination_of(self._manager.queue(place.name))
         except (ManagementDeniedError, UnknownQueueError, UnsupportedFeatureException):
             # the broker creates a queue on demand only if the address has the same name
             return place if address in ("", place.name) else None

@@ -35,7 +35,7 @@ class _Received(TextMessage):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._delivery = MagicMock()
+        self._delivery = MagicMock(lossy=False)
         self._delivery.original_destination.return_value = None
 
     def acknowledge(self) -> None:
