@@ -186,8 +186,8 @@ def _text(raw: bytes, position: int) -> str:
 def _java_text(raw: bytes) -> str | None:
     """Return the text of bytes in Java's modified UTF-8, or ``None`` if they are no such text.
 
-    ActiveMQ Classic writes a text in a map so if it converts the map (``transport.transformer=jms``). Such bytes are no
-    UTF-8 if the text has a NUL or a character above U+FFFF.
+    If ActiveMQ Classic converts a map (``transport.transformer=jms``), it writes the texts of the map in this encoding.
+    The bytes are no UTF-8 if a text has a NUL or a character above U+FFFF.
     """
     try:
         text = decode_utf(raw)

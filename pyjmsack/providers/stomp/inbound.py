@@ -271,9 +271,9 @@ class StompInbound:
         if self.dialect.routed:
             kind = raw_header(head, b"\nJMS_AMQP_MA_x-opt-jms-msg-type:") or b""
             encoding = raw_header(head, b"\nJMS_AMQP_ORIGINAL_ENCODING:") or b""
-            java = head.find(b"\n__AMQ_CID:") >= 0 or head.find(b"\n__HDR_") >= 0
             if kind or encoding:
                 return kind in _LOSSY_KINDS or encoding in _LOSSY_ENCODINGS
+            java = head.find(b"\n__AMQ_CID:") >= 0 or head.find(b"\n__HDR_") >= 0
             first = self.body[:4].decode(errors="replace")[:1]
             return java and not self.is_bytes and (not first or (ord(first) & 0xFF < 12 and first not in "\t\n"))
         if self.body or any(head.find(name) >= 0 for name in (b"\ncontent-length:", _BODY_LINE, b"\nscheduledJobId:")):

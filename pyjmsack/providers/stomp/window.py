@@ -15,6 +15,7 @@ from pyjmsack.spi.aside import Aside
 from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import InboundSink
 from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.spi.stomp_names import COPY
 
 __all__ = ["Window"]
 
@@ -34,7 +35,9 @@ consumer must not ask again after failover has restored it, or after the program
 threads use this dictionary without a lock. At worst, one of them asks once more.
 """
 
-_GROUPS = (b"JMSXGroupID:", b"_AMQ_GROUP_ID:")
+_GROUPS = (b"\nJMSXGroupID:", f"\n{COPY}JMSXGroupID:".encode(), b"\n_AMQ_GROUP_ID:")
+"""The beginnings of the header lines that name the group of a message. The second one is the copy that this library
+sends, because Classic drops the original."""
 _LOOKED_AT = 100
 """The largest number of messages that are searched for a group, because the loop searches them."""
 _STALL = 0.02
