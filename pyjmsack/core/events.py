@@ -18,7 +18,7 @@ from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import JMSException
 from pyjmsack.loggers import get_logger
 
-__all__ = ["EVENTS", "Event", "Events", "RemoteClose"]
+__all__ = ["Event", "Events", "RemoteClose"]
 
 log = get_logger("pyjmsack")
 ExceptionListener = Callable[[JMSException], Any]
@@ -32,7 +32,7 @@ Event: TypeAlias = Literal[
     "on_consumer_closed",
 ]
 """An event is the name of a method that a connection listener may have."""
-EVENTS: Final[tuple[str, ...]] = get_args(Event)
+_EVENTS: Final[tuple[str, ...]] = get_args(Event)
 _ALIKE = 0.9
 """How much a name must resemble the name of an event, from 0 to 1, to count as a misspelt event."""
 
@@ -128,7 +128,7 @@ class Events:
 
 def _check_names(listener: object) -> None:
     for name in dir(listener):
-        if name.startswith("on_") and name not in EVENTS and (near := get_close_matches(name, EVENTS, 1, _ALIKE)):
+        if name.startswith("on_") and name not in _EVENTS and (near := get_close_matches(name, _EVENTS, 1, _ALIKE)):
             log.warning(
                 "the method %s of the connection listener %s is never called; did you mean %s? (S109)",
                 name,

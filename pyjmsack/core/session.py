@@ -242,13 +242,12 @@ class Session:
     def _consumer_left(self, number: int) -> Consumer | None:
         """Take a consumer that ends out of the table. Return ``None`` if another thread was first."""
         consumer = self.consumers.get(number)
-        if consumer is not None:
+        if consumer is not None and consumer.unsettled.has_stale:
             self.ended[number] = consumer  # before the pop, so that a thread that acknowledges finds the consumer
-            if not consumer.unsettled.has_stale:
-                self.ended.pop(number, None)
         return self.consumers.pop(number, None)
 
     def _forget_ended(self, *, all_of_them: bool = False) -> None:
+        """Forget the consumers that have ended and of whose messages none can be acknowledged any more."""
         for number, consumer in [*self.ended.items()]:
             if (all_of_them or not consumer.unsettled.has_stale) and self.ended.pop(number, None) is not None:
                 consumer.end_record()
@@ -352,8 +351,8 @@ class Session:
                 self._forget_ended()
 
     def _warn_of_second(self, outcome: Outcome, message: Message) -> None:
-        """Log, once, that a message has its outcome already (S28). A second acceptance is not logged,
-        because it is harmless.
+        """Log, once, that a message has its outcome already (S28). A second acceptance is not logged, because a second
+        acceptance is harmless.
         """
         if outcome is not Outcome.ACCEPTED and not self._has_warned:
             self._has_warned = True
@@ -465,6 +464,7 @@ class Session:
         finally:
             try:
                 self.state.state = State.CLOSED
+                self._forget_ended(all_of_them=True)
                 if not finished and self.channel.usable:  # the caller gave up: end the session without waiting
                     for consumer in [*self.consumers.values()]:
                         consumer.abandon()
@@ -500,7 +500,6 @@ class Session:
             producer.closed = True
             producer.remote_close.forget()
         self._leave(number)
-        self._forget_ended(all_of_them=True)
         self.transactions.current.ended("rolled_back")
         if channel.failure is not None:
             return
