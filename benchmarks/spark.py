@@ -22,7 +22,7 @@ from benchmarks import environment
 from benchmarks.job import BenchmarkError, Job
 from benchmarks.peers import queues
 from benchmarks.peers.terminus import CLIENT, Event, QueueSource, connect
-from benchmarks.processes import run_tool
+from benchmarks.processes import empty
 from benchmarks.report import verdict
 from pyjmsack.spark import local_session
 
@@ -179,7 +179,7 @@ def _write(spark: SparkSession, job: Job, **options: str) -> Measured:
 
 def _check(job: Job, done: str, rows: int, left: int) -> None:
     """Raise unless nothing was lost or doubled; empties the queue."""
-    found = run_tool("drain", job.url, job.queue).count
+    found = empty(job.url, job.queue, left)
     if (rows, found) != (job.count, left):
         raise BenchmarkError(f"{rows} of {job.count} {done}, {found} left; expected {left}")
 

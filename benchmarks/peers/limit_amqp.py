@@ -36,8 +36,9 @@ from pyjmsack.providers.amqp.sasl import SaslClient
 
 _EMPTY_ROUNDS = 4
 _PAUSE = 0.1
-_REPEAT = 2.0  # seconds without an answer to a drain, until it is asked for again
 """Seconds before the second look at an empty queue. Later looks wait longer."""
+_REPEAT = 2.0
+"""Seconds without an answer to a drain, until the drain is asked for again."""
 _CREDIT = 1000
 _WIDE = 2**31 - 1
 _LARGEST_FRAME = 1 << 20
