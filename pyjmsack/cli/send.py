@@ -68,9 +68,10 @@ def send(
     """
     mode = AckMode.SESSION_TRANSACTED if transaction else AckMode.AUTO_ACKNOWLEDGE
     with stop_on_signals() as stop, counting("Sending", count) as show:
-        job = SendJob(stop, show, properties, transaction)
+        factory = login.factory()
+        job = SendJob(stop, show, properties, transaction, factory._url.connection.send_timeout)
         items = islice(read_items(format_name, files, as_bytes, stop), count)
-        with login.factory().create_connection() as connection, connection.create_session(mode) as session:
+        with factory.create_connection() as connection, connection.create_session(mode) as session:
             connection.exception_listener = job.on_connection_error
             with session.create_producer(destination_of(destination, topic)) as producer:
                 _set_defaults(producer, **defaults)

@@ -27,10 +27,23 @@ _FOR_TEXT = "FILE is the name of a file; to send a text, pipe it: echo TEXT | py
 
 
 class SendJob:
-    """Sends items without waiting for each answer. The answers arrive on the session's completion thread."""
+    """Sends items without waiting for each answer. The answers arrive on the session's completion thread.
 
-    def __init__(self, stop: Stop, show: Counter, properties: Mapping[str, Value], transaction: int | None) -> None:
+    Args:
+        patience: the seconds of ``jms.sendTimeout``, after which a wait without any answer fails; ``None`` means no
+            limit.
+    """
+
+    def __init__(
+        self,
+        stop: Stop,
+        show: Counter,
+        properties: Mapping[str, Value],
+        transaction: int | None,
+        patience: float | None,
+    ) -> None:
         self._stop = stop
+        self._patience = patience
         self._show = show
         self._properties = properties
         self._transaction = transaction
@@ -84,12 +97,20 @@ class SendJob:
         return self._committed if self._transaction else self._accepted
 
     def _await_answers(self, limit: int) -> None:
-        """Wait until at most ``limit`` sends are unanswered, or for a stop."""
+        """Wait until at most ``limit`` sends are unanswered, or for a stop, or until no answer came in time (S66)."""
         # This method sets the limit before it reads the counts. The callback changes a count before it reads the limit.
         # So this method sees the new count, or the callback sees the limit and wakes this method.
         self._limit = limit
+        answered, since = self._answered, time.monotonic()
         while self._sent - self._answered > limit and not self._stop.requested:
-            self._stop.wait()
+            self._stop.wait(self._patience)
+            if answered != self._answered:
+                answered, since = self._answered, time.monotonic()
+            elif self._patience is not None and time.monotonic() - since >= self._patience:
+                self._fail(
+                    f"the broker answered no send within jms.sendTimeout ({self._patience:g} s);"
+                    f" {self._sent - answered} messages were not confirmed, and may or may not be stored"
+                )
         self._limit = None
 
     def _on_answer(self, place: str, future: Future[None]) -> None:

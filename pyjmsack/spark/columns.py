@@ -176,11 +176,14 @@ def _name(destination: Destination | None) -> str | None:
 
 
 def _origin(message: Message) -> str | None:
-    """Return where a dead letter comes from: the queue, or ``address::queue`` for the subscription of a topic."""
+    """Return where a dead letter comes from: the queue, or ``address::queue`` for the subscription of a topic. If only
+    the topic is known, return its name with ``topic://`` in front."""
     if "_AMQ_ORIG_ADDRESS" not in message.properties:
         return None
     address, queue = (message.get_string_property(f"_AMQ_ORIG_{name}") for name in ("ADDRESS", "QUEUE"))
-    return address if queue in (None, address) else f"{address}::{queue}"
+    if queue in (None, address):
+        return address
+    return queue if queue == f"topic://{address}" else f"{address}::{queue}"
 
 
 def destination_of(name: str) -> Destination:

@@ -81,6 +81,46 @@ def test_a_letter_of_a_subscription_goes_back_to_this_subscription_alone(cli: Cl
         assert (depth(cli.url, reader), depth(cli.url, f"{queue_name}.other")) == (1, 1)
 
 
+def stomp_letter(brokers: Callable[[str], Served], topic: str, name: str | None) -> None:
+    """Let a message of a subscription over STOMP become a dead letter. The subscription is durable if it has a name."""
+    factory = ConnectionFactory(brokers("artemis").stomp_url, client_id=topic)
+    with factory.create_connection() as connection:
+        connection.start()
+        session = connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+        if name is None:
+            consumer = session.create_consumer(Topic(topic))
+        else:
+            consumer = session.create_durable_consumer(Topic(topic), name)
+        session.create_producer(Topic(topic)).send("a")
+        message = consumer.receive(PATIENCE)
+        assert message is not None
+        message.reject()
+
+
+def test_a_letter_of_a_subscription_over_stomp_goes_back_to_this_subscription(
+    cli: Cli, brokers: Callable[[str], Served], queue_name: str
+) -> None:
+    """The letter named the topic as its queue, and a retry made a queue of this name, from which nobody receives."""
+    stomp_letter(brokers, queue_name, "reader")
+    reader = f"{queue_name}.reader"
+    wait_for_dead_letters(cli.url, "DLQ", f"_AMQ_ORIG_QUEUE = '{reader}'", 1)
+    assert "Sent 1 dead letter back" in cli.ok("dlq", "retry", "--origin", reader, "--transaction", 1)
+    assert depth(cli.url, reader) == 1
+
+
+def test_a_letter_of_a_subscription_without_a_name_over_stomp_stays(
+    cli: Cli, brokers: Callable[[str], Served], queue_name: str
+) -> None:
+    """Its queue is gone, and the topic would hand it to each of its subscribers."""
+    stomp_letter(brokers, queue_name, None)
+    origin = f"topic://{queue_name}"
+    wait_for_dead_letters(cli.url, "DLQ", f"_AMQ_ORIG_QUEUE = '{origin}'", 1)
+    result = cli.run("dlq", "retry", "--origin", origin, "--transaction", 1)
+    assert "1 stay in DLQ, because nothing says where they came from" in result.stderr
+    assert result.exit_code == 1
+    cli.ok("dlq", "purge", "--origin", origin, "--yes")
+
+
 def test_a_letter_of_a_deleted_subscription_stays(cli: Cli, way: Cli, queue_name: str) -> None:
     """Nobody could receive it."""
     with ConnectionFactory(cli.url, client_id=queue_name).create_connection() as connection:

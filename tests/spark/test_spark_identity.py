@@ -66,6 +66,11 @@ def test_dead_letters_of_two_subscribers_are_two_rows(tmp_path: Path) -> None:
     assert batch["origin"].to_pylist() == ["prices::first", "prices::second"]
 
 
+def test_a_letter_of_which_only_the_topic_is_known_has_the_topic_as_its_origin() -> None:
+    batch, _ = rows_of(received("paid", ORIG_ADDRESS="prices", ORIG_QUEUE="topic://prices"))
+    assert batch["origin"].to_pylist() == ["topic://prices"]
+
+
 def test_identities_outlive_the_rows_of_their_pull(tmp_path: Path) -> None:
     spool = spool_with(tmp_path, received("paid"), received("no id", None))
     spool.retire(2, window=60)

@@ -14,6 +14,7 @@ from uuid import uuid4
 from pyjmsack.destination import Destination, Queue
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.loggers import get_logger
+from pyjmsack.providers.stomp.dialect import StompDialect
 from pyjmsack.providers.stomp.frames import escape, raw_header
 from pyjmsack.providers.stomp.heads import check_copy
 from pyjmsack.providers.stomp.inbound import StompInbound
@@ -77,6 +78,7 @@ class DeadLetters:
         self._redelivery = redelivery
         self._aside = aside
         self._subscriber = _subscriber(info, shared.client_id)
+        self._origin = _origin(info, self._subscriber, shared.dialect)
 
     def add(self, inbound: StompInbound, stop: Stop) -> None:
         """Send a NACK if this broker makes a dead letter of a message after a NACK. Otherwise send a copy, and send the
@@ -104,7 +106,7 @@ class DeadLetters:
             why = f"its {inbound.size} bytes are too many for a copy to the dead-letter queue"
             self._set_aside(inbound, stop, _LOSSY if inbound.lossy else why)
             return
-        copy = _copy(inbound, self._shared.dead_letters, self._info.destination, self._subscriber)
+        copy = _copy(inbound, self._shared.dead_letters, self._info.destination, self._origin, self._subscriber)
         try:
             check_copy(copy, self._dialect.limits, self._dialect.longest_head)
         except MessageFormatException as error:
@@ -154,7 +156,20 @@ def _subscriber(info: ConsumerInfo, client_id: str) -> str:
     return f"{client_id}.{info.subscription.name}" if info.subscription is not None else uuid4().hex
 
 
-def _copy(inbound: StompInbound, queue: str, source: Destination, subscriber: str) -> bytes:
+def _origin(info: ConsumerInfo, subscriber: str, dialect: StompDialect) -> str:
+    """Return the name of the queue that a consumer's messages come from, as the broker notes it on a dead letter.
+
+    On Artemis a durable subscription has a queue, and a letter may go back there. Nothing may go back to a topic,
+    because each of its subscribers would get the letter. So the name of a topic begins with ``topic://``.
+    """
+    if not info.destination.is_topic:
+        return info.destination.name
+    if info.subscription is not None and dialect.routed:
+        return subscriber
+    return f"topic://{info.destination.name}"
+
+
+def _copy(inbound: StompInbound, queue: str, source: Destination, origin_queue: str, subscriber: str) -> bytes:
     """Return the header lines and the body of the SEND frame that copies a message to the dead-letter queue.
 
     The copy names the origin of the message, and has no expiry. An expired message goes to the queue to which the
@@ -162,6 +177,7 @@ def _copy(inbound: StompInbound, queue: str, source: Destination, subscriber: st
     make a second copy. Artemis drops the second copy, because its duplicate mark is made from the id of the original.
 
     Args:
+        origin_queue: the queue that the message came from, for ``_AMQ_ORIG_QUEUE``.
         subscriber: the name of a subscriber of a topic, which becomes a part of the duplicate mark. Several subscribers
             may reject the same message, and the broker must keep the copy of each. The name is empty for a queue.
     """
@@ -172,7 +188,7 @@ def _copy(inbound: StompInbound, queue: str, source: Destination, subscriber: st
     lines = [copied] if (copied := _NOT_COPIED.sub(b"", inbound.head)[1:]) else []
     origin = escape(source.name).encode()
     lines.append(b"_AMQ_ORIG_ADDRESS:" + origin)
-    lines.append(b"_AMQ_ORIG_QUEUE:" + origin)
+    lines.append(b"_AMQ_ORIG_QUEUE:" + escape(origin_queue).encode())
     number = inbound.broker_id
     if dialect.routed and number:
         owner = b"-" + escape(subscriber).encode() if subscriber else b""
