@@ -13,7 +13,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from pyjmsack.loggers import get_logger
+
 __all__ = ["MOST_DIGESTS", "Helpers"]
+
+log = get_logger("pyjmsack.io")
 
 MOST_DIGESTS = 2
 """The largest number of threads with which one connection computes digests of large messages."""
@@ -60,8 +64,15 @@ class Helpers:
         return future
 
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
-        """Let a thread run ``work``. Then call ``then`` on the loop, also if ``work`` raised."""
-        self.run(work).add_done_callback(lambda _: then())
+        """Let a thread run ``work``. Then call ``then`` on the loop, also if ``work`` raised. Its error is logged."""
+
+        def ended(future: asyncio.Future[None]) -> None:
+            error = None if future.cancelled() else future.exception()
+            if error is not None:  # otherwise asyncio would log the error whenever the garbage collection comes
+                log.error("work on a thread %s failed", self._name, exc_info=error)
+            then()
+
+        self.run(work).add_done_callback(ended)
 
     def _forget(self, future: asyncio.Future[Any]) -> None:
         self._waiting.pop(future, None)

@@ -89,6 +89,8 @@ def test_what_follows_the_work_runs_on_the_loop_also_after_an_error(caplog: pyte
         Helpers(asyncio.get_running_loop(), "pyjmsack-test", 1).elsewhere(work, then)
         await done.wait()
         assert seen[1] == threading.get_ident() != seen[0]
+        assert "work on a thread pyjmsack-test failed" in caplog.text
+        assert "the disk is full" in caplog.text
 
     run(main())
 
