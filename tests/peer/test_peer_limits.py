@@ -16,7 +16,13 @@ from peer_frames import described, transfer
 from polling import wait_until
 from proton import Condition, Link, uint
 
-from pyjmsack import InvalidDestinationException, JMSException, Queue, ResourceAllocationException
+from pyjmsack import (
+    InvalidDestinationException,
+    InvalidSelectorException,
+    JMSException,
+    Queue,
+    ResourceAllocationException,
+)
 from pyjmsack.providers.amqp import opening
 from pyjmsack.providers.amqp.engine.performatives import Open
 from pyjmsack.providers.amqp.engines import EngineOptions
@@ -96,6 +102,20 @@ def test_what_does_not_fit_the_frames_of_this_broker_is_refused_with_its_size(fa
     with pytest.raises(InvalidDestinationException, match=r"about 2,\d+ bytes, and this broker accepts 2,000"):
         session.create_producer(Queue("q" * 1900))
     with pytest.raises(JMSException, match=r"about 2,\d+ bytes"):
+        session.create_consumer(Queue("q"), "a = '" + "x" * 1900 + "'")
+    session.create_producer(Queue("q" * 1500)).send("fits")
+    assert len(peer.all("attach")) == before + 1
+
+
+def test_an_attach_whose_answer_would_not_fit_is_refused_alone(face: Face) -> None:
+    """amqp.maxFrameSize: the answer of each broker repeats the texts, and it ended the connection."""
+    peer = face.peer()
+    session = face.session(peer, "amqp.maxFrameSize=2000")
+    before = len(peer.all("attach"))
+    why = r"answer would have about 2,\d+ bytes, and amqp\.maxFrameSize allows 2,000; the {} alone has 1,9\d\d bytes"
+    with pytest.raises(InvalidDestinationException, match=why.format("address")):
+        session.create_producer(Queue("q" * 1900))
+    with pytest.raises(InvalidSelectorException, match=why.format("selector")):
         session.create_consumer(Queue("q"), "a = '" + "x" * 1900 + "'")
     session.create_producer(Queue("q" * 1500)).send("fits")
     assert len(peer.all("attach")) == before + 1

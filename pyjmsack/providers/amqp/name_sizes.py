@@ -44,8 +44,11 @@ def shortened(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSException | None:
+def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int, own_limit: int) -> JMSException | None:
     """Return the reason why an Attach frame cannot be sent, or ``None`` if the frame can be sent.
+
+    The broker answers with an Attach frame that repeats the texts. Brokers send this frame also if it is larger than
+    we accept, and then this client would end the connection with all sessions.
 
     Call this before the link is made, because proton cuts a name at a NUL, and another link may have the shorter name.
 
@@ -53,6 +56,7 @@ def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSE
         what: a description of the link for the error.
         texts: the texts in the frame, by their kind, such as ``address``.
         limit: the largest number of bytes that the peer accepts in one frame. 0 means any number.
+        own_limit: the largest number of bytes that this client accepts in one frame (``amqp.maxFrameSize``).
     """
     what = shortened(what)
     sizes: dict[str, int] = {}
@@ -67,12 +71,15 @@ def unfit_attach(what: str, texts: Mapping[str, str | None], limit: int) -> JMSE
         if "\0" in text:
             return error(f"{what}: the {kind} contains a NUL, which is not allowed in a name")
     size = sum(sizes.values()) + ATTACH_BESIDES
-    if not limit or size <= limit:
+    if limit and size > limit:
+        why = f"the frame would have about {size:,} bytes, and this broker accepts {limit:,}"
+    elif size > own_limit:
+        why = f"the frame of the answer would have about {size:,} bytes, and amqp.maxFrameSize allows {own_limit:,}"
+    else:
         return None
     longest = max(sizes, key=sizes.__getitem__)
     return _KINDS.get(longest, JMSException)(
-        f"{what} cannot be opened: the frame would have about {size:,} bytes, and this broker accepts {limit:,}; the"
-        f" {longest} alone has {sizes[longest]:,} bytes"
+        f"{what} cannot be opened: {why}; the {longest} alone has {sizes[longest]:,} bytes"
     )
 
 

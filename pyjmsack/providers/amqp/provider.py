@@ -252,12 +252,11 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             session.links.pop(number, None)
 
     def _fits(self, what: str, done: Completion[Any], **texts: str | None) -> bool:
-        """Return True if the broker accepts an Attach frame of this size. Otherwise fail ``done`` and return False.
-
-        The broker would end the connection for such a frame.
+        """Return True if an Attach frame of this size, and the answer to it, fit. Otherwise fail ``done`` and return
+        False, because such a frame ends the connection.
         """
         named = {kind.replace("_", " "): text for kind, text in texts.items()}
-        error = unfit_attach(what, named, self._the_engine.peer_frame_size)
+        error = unfit_attach(what, named, self._the_engine.peer_frame_size, self._url.amqp.max_frame_size)
         if error is not None:
             done.fail(error)
         return error is None
