@@ -218,7 +218,15 @@ class Taking:
             channel = self._channel
             lazy = len(self._inbox.messages) >= PLENTY and not self._prompt
             submit = channel.submit_lazily if lazy else channel.submit
-            submit(channel.provider.replenish, self._id)
+            submit(self._replenish)
+
+    def _replenish(self) -> None:
+        """Let the broker send more messages (S53). Runs on the loop, perhaps after :meth:`end`. The inbox is empty then
+        because all messages go back, and not because the caller wants more: Classic would send messages that also go
+        back, and newer messages would overtake them (S31).
+        """
+        if not self._over:
+            self._channel.provider.replenish(self._id)
 
     def admit(self, inbound: Inbound) -> Message | None:
         """Decode a message that was taken undecoded, acknowledge it as :meth:`receive_now` does, and return it. Return
