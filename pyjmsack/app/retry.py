@@ -25,13 +25,15 @@ class Retry:
 
     Args:
         limit: how often a message may be delivered again, 0 to 1,000,000. ``None`` leaves the limit to the broker
-            (S114).
+            (S114). With ``"reject"`` and ``"release"`` a delivery counts even if the connection was lost before the
+            listener began.
         delay: seconds before the first redelivery, 0 to 86,400.
         backoff: the factor by which each wait is longer than the wait before, 1 to 1000.
         longest: the longest wait in seconds, 0 to 86,400.
         then: what happens to a message over the limit. ``"reject"`` makes the message a dead letter. ``"release"``
-            gives the message back uncounted, at most once a second. ``"drop"`` acknowledges the message. The last
-            delivery is logged as an error.
+            gives the message back uncounted, at most once a second, and other messages overtake it. ``"drop"``
+            acknowledges the message, but only after the listener has raised in this process. The last delivery is
+            logged as an error.
 
     Raises:
         ValueError: a number is out of its range, or ``then`` is unknown.
@@ -54,8 +56,14 @@ class Retry:
         if self.then not in _OUTCOMES:
             raise ValueError(f"Retry: then={self.then!r}; expected one of {', '.join(map(repr, _OUTCOMES))}")
 
-    def options(self) -> dict[str, object]:
-        """Return the URL options by which the library follows this rule (S112-S116)."""
+    def options(self, *, transacted: bool) -> dict[str, object]:
+        """Return the URL options by which the library follows this rule (S112-S116).
+
+        Args:
+            transacted: whether the listener is transacted. Otherwise the worker itself drops a message.
+        """
+        drops = self.then == "drop"
+        unlimited = self.limit is None or (drops and not transacted)
         first = max(self.delay, 1.0) if self.then == "release" else self.delay
         milliseconds = round(first * 1000)
         chosen: dict[str, object] = {
@@ -66,7 +74,10 @@ class Retry:
             "maximumRedeliveryDelay": max(milliseconds, round(self.longest * 1000)),
             "useCollisionAvoidance": True,
             "outcome": _OUTCOMES[self.then],
-            "maxRedeliveries": -1 if self.limit is None else self.limit,
+            "maxRedeliveries": -1 if unlimited else self.limit,
+            # a lost connection counts for each message that was sent ahead, so only a rollback shows that a listener
+            # had a message and raised
+            "preDispatchCheck": not drops,
         }
         return {f"jms.redeliveryPolicy.{name}": value for name, value in chosen.items()}
 

@@ -28,6 +28,7 @@ from pyjmsack.app.trial import options_elsewhere, url_elsewhere
 from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.loggers import get_logger
+from pyjmsack.types import AckMode
 
 __all__ = ["Service"]
 
@@ -262,7 +263,8 @@ class Service:
             # with 1, no message waits behind a slow message while another worker is free
             chosen["jms.prefetchPolicy.all"] = 1
         if listener.retry is not None or "redeliverypolicy" not in given:
-            chosen |= (listener.retry or Retry()).options()
+            transacted = listener.mode is AckMode.SESSION_TRANSACTED
+            chosen |= (listener.retry or Retry()).options(transacted=transacted)
         return chosen
 
     def _factory(self, chosen: Mapping[str, object], client_id: str | None = None) -> Any:

@@ -108,7 +108,7 @@ class Consumer:
         processed = None if info.browser else self.guard
         self.inbox = make_inbox(channel, info, processed, self.arrived, transacted=transacted)
         self.deliver = self.inbox.deliver
-        self.buffered = self.inbox.__len__
+        self.buffered = self.inbox.used
         self.admission = Admission(channel, info, self.guard, transacted=transacted)
         trace = None if channel.traces is None or info.browser else channel.traces.consumer(info)
         self.unsettled = Unsettled(

@@ -14,6 +14,7 @@ from pyjmsack.core.runtime import Runtime, taken
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound, identify
 from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.types import Outcome
 from pyjmsack.uri import RedeliveryPolicy
 
 __all__ = ["Delays", "Inbox", "PriorityInbox", "make_inbox"]
@@ -80,6 +81,11 @@ class PriorityInbox:
 
 CallLater = Callable[[float, Callable[[], None]], None]
 
+_GOES_BACK = 1.0
+"""The shortest wait in seconds of a message that was delivered too often and goes back uncounted."""
+_MOST_ASIDE = 1000
+"""The number of delayed messages outside the inbox that do not use up the prefetch."""
+
 
 class Delays:
     """Delays the redelivered messages of one consumer, each for the time that the redelivery policy sets.
@@ -89,9 +95,10 @@ class Delays:
     Each field is written by one side at a time.
 
     Args:
-        policy: the lengths of the waits (S115).
+        policy: the lengths of the waits (S115). A message that goes back uncounted because it was delivered too often
+            waits at least one second, because the broker would send it again at once, without end.
         blocking: whether later messages wait behind a delayed message, so that the order is kept. If this is
-            false, later messages overtake the delayed message (S116).
+            false, later messages overtake the delayed message (S116). They always overtake a message that goes back.
         inbox: the inbox of the consumer. After its wait, a message is at the head of the inbox.
         call_later: ``call_later(seconds, callback)`` calls ``callback`` on the loop after this time.
         due: called on the loop when a wait is over.
@@ -111,58 +118,72 @@ class Delays:
         self._call_later = call_later
         self._due = due
         self._waiting: dict[Inbound, int] = {}
+        """Messages that wait at the head of the inbox. They block the messages behind them."""
+        self._aside: dict[Inbound, int] = {}
+        """Messages that wait outside the inbox."""
         self._ready: dict[Inbound, int] = {}
         self._passed: tuple[Inbound, int] | None = None
 
     @property
     def blocks(self) -> bool:
         """Whether no message may be handed out now."""
-        return self._blocking and bool(self._waiting)
+        return bool(self._waiting)
 
     def __len__(self) -> int:
         """The number of messages that wait outside the inbox."""
-        return 0 if self._blocking else len(self._waiting)
+        return len(self._aside)
 
     def must_wait(self, inbound: Inbound) -> bool:
         """Return whether a message that was just taken out of the inbox must wait. A message that must wait is kept
         here, or put back into the inbox.
         """
         count = inbound.redelivery_count + inbound.redeliveries
-        if count == 0 or self._policy.exceeded(count):
+        goes_back = self._policy.exceeded(count)
+        if count == 0 or (goes_back and self._policy.outcome is not Outcome.RELEASED):
             return False
-        if self._ready.pop(inbound, None) == count or self._passed == (inbound, count):
-            self._passed = inbound, count  # a message that was put back after a look (S176) need not wait again
+        if self._ready.pop(inbound, None) == count:
+            # a message that was put back after a look (S176) need not wait again
+            self._passed = None if goes_back else (inbound, count)
+            return False
+        if self._passed == (inbound, count):
             return False
         delay = redelivery_delay(self._policy, count)
+        if goes_back:
+            delay = max(delay, _GOES_BACK)
         if delay <= 0:
             return False
+        stays = self._blocking and not goes_back
+        waiting = self._waiting if stays else self._aside
         try:
-            self._waiting[inbound] = count
-            if self._blocking:
+            waiting[inbound] = count
+            if stays:
                 self._inbox.appendleft(inbound)
             self._call_later(delay, lambda: self._over(inbound, count))
         except BaseException:  # at Ctrl-C the wait is undone, because without its timer it would never end
-            self._waiting.pop(inbound, None)
+            waiting.pop(inbound, None)
             raise
         return True
 
     def _over(self, inbound: Inbound, count: int) -> None:
-        if self._waiting.pop(inbound, None) is None:  # the message was given back, or the consumer is closed
-            return
-        self._ready[inbound] = count
-        if not self._blocking:
+        if self._aside.pop(inbound, None) is not None:
+            self._ready[inbound] = count
             self._inbox.appendleft(inbound)
+        elif self._waiting.pop(inbound, None) is not None:
+            self._ready[inbound] = count
+        else:  # the message was given back, or the consumer is closed
+            return
         self._due()
 
     def __contains__(self, inbound: Inbound) -> bool:
         """Whether the message waits outside the inbox."""
-        return not self._blocking and inbound in self._waiting
+        return inbound in self._aside
 
     def release(self) -> list[Inbound]:
         """End every wait, and return the messages that are not in the inbox."""
-        waiting, self._waiting = self._waiting, {}
+        aside, self._aside = self._aside, {}
+        self._waiting = {}
         self._ready.clear()
-        return [] if self._blocking else [*waiting]
+        return [*aside]
 
 
 class Inbox:
@@ -282,6 +303,12 @@ class Inbox:
         """The number of messages in this inbox."""
         return len(self.messages) + (0 if self.delays is None else len(self.delays))
 
+    def used(self) -> int:
+        """Return the number of messages that use up the prefetch. Delayed messages outside the inbox do not, up to
+        ``_MOST_ASIDE``, because otherwise no message could overtake them.
+        """
+        return len(self.messages) + (0 if self.delays is None else max(0, len(self.delays) - _MOST_ASIDE))
+
     @property
     def blocked(self) -> bool:
         """Whether the next message must wait, for its delay or for the guard."""
@@ -361,7 +388,8 @@ def make_inbox(
     messages: deque[Inbound] | PriorityInbox = PriorityInbox() if by_priority else deque()
     policy = options.redelivery_policy_for(info.destination)
     delays: Delays | None = None
-    if policy.delays and not info.browser:
+    goes_back = policy.max_redeliveries is not None and policy.outcome is Outcome.RELEASED
+    if (policy.delays or goes_back) and not info.browser:
         delays = Delays(policy, not options.non_blocking_redelivery, messages, runtime.call_later, look)
     return Inbox(messages, delays, guard, runtime, look, replays)
 

@@ -204,6 +204,7 @@ class Taking:
                 if inbox.checks and inbox.keeps_back(inbound):
                     if inbox.blocked:
                         return None
+                    self._count_taken()  # the message waits outside the inbox, so another one may come
                     continue
                 self._count_taken()
                 return inbound

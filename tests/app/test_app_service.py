@@ -107,6 +107,49 @@ def test_drop_acknowledges_after_the_last_try_and_says_so(
 
 
 @pytest.mark.parametrize("mode", ["transacted", "individual"])
+def test_drop_acknowledges_no_message_that_the_function_never_had(
+    broker_url: str, queue_name: str, collected: Collected, take: Take, mode: str
+) -> None:
+    """A lost connection counts for what was sent ahead. Such messages were over the limit, and were dropped unseen."""
+    with ConnectionFactory(broker_url).create_connection() as connection, connection.create_session(0) as session:
+        connection.start()
+        session.create_producer(Queue(queue_name)).send("unlucky")
+        session.commit()
+        consumer = session.create_consumer(Queue(queue_name))
+        for _ in range(3):
+            assert consumer.receive(60) is not None
+            session.rollback()
+    app = App(broker_url)
+
+    @app.listener(queue_name, mode=mode, retry=Retry(0, then="drop"))
+    def receive(body: str, message: Message) -> None:
+        collected.add((body, message.delivery_count > 1))
+
+    with app:
+        assert collected.wait_for(1) == [("unlucky", True)]
+    assert take(queue_name, 0, 0) == []
+
+
+@pytest.mark.parametrize("mode", ["transacted", "individual"])
+def test_released_messages_do_not_hold_up_the_messages_behind_them(
+    broker_url: str, queue_name: str, collected: Collected, mode: str
+) -> None:
+    """Two messages over the limit went back and forth thousands of times a second, and nothing behind them came."""
+    app = App(broker_url)
+
+    @app.listener(queue_name, mode=mode, retry=Retry(0, delay=0, then="release"))
+    def receive(body: str) -> None:
+        collected.add(body)
+        if body == "bad":
+            raise ValueError("no")
+
+    with app:
+        for body in ("bad", "bad", "bad", "good", "good", "good"):
+            app.sender.send(queue_name, body)
+        assert sorted(collected.wait_for(6)) == ["bad"] * 3 + ["good"] * 3
+
+
+@pytest.mark.parametrize("mode", ["transacted", "individual"])
 def test_release_leaves_the_message_to_others_after_the_last_try(
     broker_url: str, queue_name: str, collected: Collected, take: Take, mode: str
 ) -> None:

@@ -32,8 +32,8 @@ late."""
 _PATIENCE = 2.5
 """If no byte comes for this number of heart-beat intervals of the broker, the connection counts as lost."""
 _SHORTEST = 0.05
-"""The shortest interval in seconds between two of our heart-beats, unless our own URL sets a shorter one. If the broker
-asks for a shorter interval than this, the client still uses this interval.
+"""The shortest time in seconds between two of our heart-beats, unless our own URL sets a shorter interval. The client
+sends no more heart-beats than this, even if the broker asks for more.
 """
 _PROBE = 1.0
 """A body that is still incomplete after this number of seconds may have a wrong content-length. The engine then sends a
@@ -409,7 +409,7 @@ class StompEngine:
             ) from error
         ours = self._options.heart_beat
         offered, wanted = _heart_beat(headers.get("heart-beat", "0,0"))
-        self._interval = max(min(ours, _SHORTEST), min(ours, wanted)) if wanted else 0.0
+        self._interval = max(min(ours, _SHORTEST / _EARLY), min(ours, wanted)) if wanted else 0.0
         self._peer_interval = max(ours, offered) if offered else 0.0
         self._connected = True
         if self.stream is not None:

@@ -241,3 +241,53 @@ def test_ctrl_c_before_the_timer_is_set_lets_nothing_wait_for_ever(
     assert delays(bench) == [1.0]
     bench.runtime.fire()
     assert [next_of(consumer), next_of(consumer)] == ["a", None]
+
+
+GIVEN_BACK = ("jms.redeliveryPolicy.maxRedeliveries=1", "jms.redeliveryPolicy.outcome=RELEASED")
+
+
+@pytest.mark.parametrize(("options", "wait"), [((), 1.0), (DELAYS, 3.0)], ids=["no delays", "delays"])
+def test_what_is_over_the_limit_waits_before_it_goes_back_and_others_overtake_it_s116(
+    options: tuple[str, ...], wait: float
+) -> None:
+    """It went back at once, and Artemis sent it again at once: 2,600 times a second, and nothing behind two of them."""
+    bench = Bench(*GIVEN_BACK, *options)
+    consumer = bench.consumer(prefetch=1)
+    bench.arrive(consumer, FakeInbound("bad", redeliveries=2), "good")
+    assert next_of(consumer) == "good"
+    assert delays(bench) == [wait]
+    assert ("bad", Outcome.RELEASED) not in bench.outcomes()
+    bench.runtime.fire()
+    assert next_of(consumer) is None
+    assert ("bad", Outcome.RELEASED) in bench.outcomes()
+
+
+def test_what_is_over_the_limit_and_comes_again_waits_again() -> None:
+    """Over STOMP the client itself keeps the message, so the very same one comes again (S118)."""
+    bench = Bench(*GIVEN_BACK)
+    consumer = bench.consumer()
+    bad = FakeInbound("bad", redeliveries=2)
+    for again in range(1, 4):
+        bench.arrive(consumer, bad)
+        assert next_of(consumer) is None
+        assert delays(bench) == [1.0]
+        bench.runtime.fire()
+        assert next_of(consumer) is None
+        assert bench.outcomes() == [("bad", Outcome.RELEASED)] * again
+        bad.settled = False
+
+
+@pytest.mark.parametrize("options", [(*DELAYS, OVERTAKE), GIVEN_BACK], ids=["non-blocking", "over the limit"])
+def test_what_waits_aside_makes_room_for_the_next_message_s116(options: tuple[str, ...]) -> None:
+    """With prefetch 1 nothing could overtake, because the waiting message used up the prefetch."""
+    bench = Bench(*options)
+    consumer = bench.consumer(prefetch=1)
+    bench.arrive(consumer, FakeInbound("waits", redeliveries=2))
+    bench.runtime.turn()
+    asked = bench.provider.names().count("replenish")
+    assert next_of(consumer) is None
+    bench.runtime.turn()
+    assert bench.provider.names().count("replenish") == asked + 1
+    assert consumer.buffered() == 0
+    bench.run(consumer.close())
+    assert ("waits", Outcome.RELEASED) in bench.outcomes()

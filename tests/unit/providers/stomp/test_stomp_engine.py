@@ -213,6 +213,21 @@ def test_no_heart_beat_leaves_in_the_middle_of_a_frame_s168(line: Line) -> None:
     assert line.engine.data_to_send() == b""
 
 
+@pytest.mark.parametrize("wanted", [1, 5, 50, 100])
+def test_a_broker_that_wants_very_many_heart_beats_gets_at_most_20_a_second(line: Line, wanted: int) -> None:
+    """It got 50, against docs/security.md; the fuzzer found it."""
+    engine = StompEngine(line, StompOptions(), read=line.read)
+    engine.connection_made(line)
+    engine.receive_data(f"CONNECTED\nversion:1.2\nheart-beat:0,{wanted}\n\n\0".encode())
+    engine.data_to_send()
+    sent, now = 0, 0.0
+    while now < 10:
+        next_tick = engine.tick(now)
+        assert next_tick is not None
+        sent, now = sent + len(engine.data_to_send()), next_tick
+    assert 100 <= sent <= 201
+
+
 def test_a_body_that_cannot_be_read_at_all_costs_its_own_frame_only_s168(line: Line) -> None:
     line.stream("large", 4)
     line.engine.data_to_send()
