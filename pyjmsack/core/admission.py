@@ -5,10 +5,11 @@ duplicates, and messages that were delivered too often are not handed out.
 from __future__ import annotations
 
 import time
+from collections.abc import Hashable
 from enum import Enum
 from typing import NamedTuple
 
-from pyjmsack.core.channel import Channel
+from pyjmsack.core.channel import Channel, RolledBack
 from pyjmsack.core.guard import DuplicateGuard
 from pyjmsack.core.transformer import received
 from pyjmsack.errors import JMSException, MessageFormatException
@@ -51,15 +52,24 @@ class RedeliveryLimit:
 
     The decision is made each time a message is about to be handed out. In a transacted session with
     ``jms.redeliveryPolicy.preDispatchCheck=false``, the decision is made at a rollback instead. So a message that
-    other consumers got too often is still handed out once by this consumer, because this consumer has not rolled the
-    message back yet.
+    other connections got too often is still handed out once by this connection, because this connection has not rolled
+    the message back yet.
+
+    Args:
+        policy: the limit, and the outcome of a message over the limit.
+        source: the queue or the subscription of the consumer.
+        rolled_back: the messages that were over the limit at a rollback. All consumers of the connection share them,
+            because the broker may deliver the message to another consumer after the rollback.
+        transacted: whether the session is transacted.
     """
 
-    def __init__(self, policy: RedeliveryPolicy, *, transacted: bool) -> None:
+    def __init__(
+        self, policy: RedeliveryPolicy, source: Hashable, rolled_back: RolledBack, *, transacted: bool
+    ) -> None:
         self._policy = policy
+        self._source = source
         self._at_rollback = transacted and not policy.pre_dispatch_check
-        self._over: set[int] = set()
-        """The messages that were over the limit at a rollback. Each entry is the hash of the identity of a message."""
+        self._rolled_back = rolled_back
 
     def exceeded(self, inbound: Inbound) -> bool:
         """Whether this message was delivered too often. Such a message must not be handed out."""
@@ -68,20 +78,16 @@ class RedeliveryLimit:
         if not self._at_rollback:
             return True
         identity = inbound.identity()
-        # a message without an identity is refused, because a rollback cannot remember it
-        return identity is None or hash(identity) in self._over
-
-    def refused(self, inbound: Inbound) -> None:
-        """Remember that a message has got its outcome because it was delivered too often."""
-        if self._at_rollback:
-            self._over.discard(hash(inbound.identity()))
+        if identity is None:  # a rollback cannot remember this message, so only an outcome that keeps it is safe
+            return self._policy.outcome is not Outcome.ACCEPTED
+        return (self._source, identity) in self._rolled_back
 
     def rolled_back(self, inbound: Inbound) -> None:
         """Remember this message if the rollback of its transaction makes the number of its deliveries too high."""
         if self._at_rollback and self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries + 1):
             identity = inbound.identity()
             if identity is not None:
-                self._over.add(hash(identity))
+                self._rolled_back.add((self._source, identity))
 
 
 class Admission:
@@ -118,7 +124,8 @@ class Admission:
         self._too_often = Refusal(Why.TOO_OFTEN, policy.outcome, AckType.POISON)
         self.limit: RedeliveryLimit | None = None
         if policy.max_redeliveries is not None and not info.browser:
-            self.limit = RedeliveryLimit(policy, transacted=transacted)
+            source = info.destination, info.subscription
+            self.limit = RedeliveryLimit(policy, source, channel.rolled_back, transacted=transacted)
 
     def decide(self, inbound: Inbound) -> Message | Refusal:
         """Return the message if it may be handed out, and otherwise the refusal: the reason, and the outcome."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import uuid
+from collections.abc import Hashable
 from enum import Enum
 
 from pyjmsack.core.events import Events
@@ -39,6 +41,32 @@ class State(Enum):
     CLOSED = "closed"
 
 
+_MOST_ROLLED_BACK = 10_000
+"""The number of messages over the limit that a connection remembers."""
+
+
+class RolledBack:
+    """The messages that were over the limit of redeliveries at a rollback (S113). The oldest are forgotten first.
+
+    A message is remembered after it got its outcome, too, because the outcome is lost if the connection breaks. Any
+    thread may call the methods.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._keys: dict[int, None] = {}
+
+    def add(self, key: Hashable) -> None:
+        """Remember a message. ``key`` has the identity of the message and the name of its queue or subscription."""
+        with self._lock:
+            self._keys[hash(key)] = None
+            if len(self._keys) > _MOST_ROLLED_BACK:
+                del self._keys[next(iter(self._keys))]
+
+    def __contains__(self, key: Hashable) -> bool:
+        return hash(key) in self._keys
+
+
 class Channel:
     """One connection's way to its broker.
 
@@ -66,6 +94,7 @@ class Channel:
         "options",
         "provider",
         "recorder",
+        "rolled_back",
         "runtime",
         "started",
         "state",
@@ -96,6 +125,7 @@ class Channel:
         self.recorder = recorder
         self.traces = traces
         self.events = Events(runtime, recorder)
+        self.rolled_back = RolledBack()
         self.state = State.OPEN
         self.started = False
         self.metadata: ConnectionMetadata | None = None

@@ -259,9 +259,7 @@ class Taking:
             counts.skipped += 1
             self._unsettled.skip(inbound)
             return
-        if why is Why.TOO_OFTEN and self._admission.limit is not None:
-            self._admission.limit.refused(inbound)
-        elif why is Why.TORN:
+        if why is Why.TORN:
             log.error("a message on %s came damaged, and is given back: %s", name, error)
             counts.torn += 1
             if counts.torn > TORN:
@@ -272,7 +270,7 @@ class Taking:
             log.warning("%s", error, exc_info=error.__cause__)
             self._channel.events.report(error)
         counts.refused += outcome in _FOR_EVER
-        self._unsettled.settle(inbound, outcome, ack_type)
+        self._unsettled.settle(inbound, outcome, ack_type, joins=False)
 
     def _put_back(self, inbound: Inbound | None) -> None:
         """Put a message back at the head of the inbox, because Ctrl-C came before the caller had the message. A message

@@ -343,7 +343,13 @@ class Unsettled:
     # -- outcomes -----------------------------------------------------------------------------------------------
 
     def settle(
-        self, inbound: Inbound, outcome: Outcome, ack_type: AckType | None = None, *, repeats: bool = False
+        self,
+        inbound: Inbound,
+        outcome: Outcome,
+        ack_type: AckType | None = None,
+        *,
+        repeats: bool = False,
+        joins: bool = True,
     ) -> None:
         """Choose the outcome of a message and send it. A second call has no effect.
 
@@ -353,6 +359,8 @@ class Unsettled:
             ack_type: the ActiveMQ name of the acknowledgement. ``None`` means that the outcome determines the name.
             repeats: whether this delivery is a copy of a message that the caller still holds. Such a copy is not
                 remembered as processed, because the caller may yet give the original back.
+            joins: whether the outcome becomes part of the open transaction. The outcome of a refused message does not,
+                because a rollback would undo the refusal.
         """
         stale = inbound.generation <= self._channel.lost_generation
         accepted = outcome is Outcome.ACCEPTED
@@ -372,11 +380,11 @@ class Unsettled:
         if self._traces:
             _log_ack(ack_type or self._ack_type(outcome), 1, self._destination)
         if self._writes and accepted and self.guard is not None:
-            self.guard.acknowledge(() if repeats else (inbound,), self._provider.settle, inbound, outcome)
+            self.guard.acknowledge(() if repeats else (inbound,), self._provider.settle, inbound, outcome, joins)
             return
         many = len(self._buffered) >= self._plenty
         submit = self._channel.submit_lazily if many else self._channel.submit
-        submit(self._provider.settle, inbound, outcome)
+        submit(self._provider.settle, inbound, outcome, joins)
 
     def settle_batch(self, inbounds: Iterable[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
         """Give several messages the same outcome in one command. Over AMQP, one frame settles consecutive deliveries

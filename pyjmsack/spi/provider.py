@@ -178,10 +178,13 @@ class Provider(Protocol):
         """
         ...
 
-    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
-        """Send the outcome of a message. In a transacted session, ACCEPTED becomes part of the transaction.
+    def settle(self, inbound: Inbound, outcome: Outcome, joins: bool = True) -> None:
+        """Send the outcome of a message. Do nothing if the message came over an earlier connection (S95).
 
-        Do nothing if the message came over an earlier connection (S95).
+        Args:
+            inbound: the message.
+            outcome: the outcome.
+            joins: whether ACCEPTED becomes part of the transaction, if the session is transacted.
         """
         ...
 

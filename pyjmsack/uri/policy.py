@@ -225,8 +225,8 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.preDispatchCheck",
         BOOLEAN,
         "true",
-        "false: a transacted session checks the number of redeliveries only for messages that come again after its own"
-        " rollback",
+        "false: a transacted session checks the number of redeliveries only for messages that come again after"
+        " a rollback of their own connection",
         "S113",
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -104,6 +105,26 @@ def test_drop_acknowledges_after_the_last_try_and_says_so(
     assert "gives up ID:" in caplog.text
     assert "drop" in caplog.text
     assert take(queue_name, 0, 0) == []
+
+
+def test_a_dropped_message_does_not_come_back_whatever_the_next_function_or_another_worker_does(
+    broker_url: str, queue_name: str, collected: Collected
+) -> None:
+    """S113: the next rollback brought a dropped message back, and each worker called the function again."""
+    app = App(broker_url)
+
+    @app.listener(queue_name, concurrency=3, retry=Retry(1, delay=0, then="drop"))
+    def receive(body: str) -> None:
+        collected.add(body)
+        if body != "good":
+            raise ValueError("no")
+
+    with app:
+        app.sender.send_many(queue_name, [f"{number}" for number in range(20)])
+        collected.wait_for(40)
+        app.sender.send_many(queue_name, ["good"] * 10)  # come behind the last one that is dropped
+        collected.wait_for(50)
+    assert Counter(collected.items) == Counter([*map(str, range(20))] * 2 + ["good"] * 10)
 
 
 @pytest.mark.parametrize("mode", ["transacted", "individual"])

@@ -42,6 +42,7 @@ LIMITS = {
     "copies of dead letters": "spi/aside.py MOST_COPIES",
     "delivery counts": "providers/stomp/memory.py _LIMIT",
     "delayed messages of a consumer that": "core/inbox.py _MOST_ASIDE",
+    "messages over the limit of redeliveries": "core/channel.py _MOST_ROLLED_BACK",
     "messages of one iteration of a browser": "core/guard.py SHOWN",
     "entries of a `failover-server-list`": "providers/failover/brokers.py MOST",
     "characters of a host name": "providers/failover/brokers.py _LONGEST_NAME",

@@ -445,13 +445,14 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         sender = self._resources.senders.get(outbound.producer_id)
         withdrawn.succeed(sender is not None and sender.withdraw(outbound))
 
-    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
+    def settle(self, inbound: Inbound, outcome: Outcome, joins: bool = True) -> None:
         """Send the outcome of a message, unless its connection or link has ended (S95, S96)."""
         receiver = self._resources.receivers.get(inbound.consumer_id)
         if receiver is None or inbound.generation != self.generation:
             return
-        session = self._resources.transacted.get(receiver.info.session_id) if outcome is Outcome.ACCEPTED else None
-        template = None
+        session = template = None
+        if outcome is Outcome.ACCEPTED and joins:
+            session = self._resources.transacted.get(receiver.info.session_id)
         if session is not None:
             try:
                 template = session.ack_state()

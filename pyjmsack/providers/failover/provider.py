@@ -245,17 +245,17 @@ class FailoverProvider:
         """Take back a send, because it timed out. A send that may have reached a broker is not repeated any more."""
         self._requests.withdraw(outbound, withdrawn)
 
-    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
+    def settle(self, inbound: Inbound, outcome: Outcome, joins: bool = True) -> None:
         """Send an outcome. If an earlier connection delivered the message, send nothing, because the broker has put the
         message back into the queue (S95)."""
         current = inbound.generation == self._connection.generation
-        if outcome is Outcome.ACCEPTED:
+        if outcome is Outcome.ACCEPTED and joins:
             if self._requests.held:
                 self._look_for_end(inbound)
             self._transactions.settled(inbound, current=current)
         member = self._requests.member
         if current and member is not None:
-            member.provider.settle(inbound, outcome)
+            member.provider.settle(inbound, outcome, joins)
 
     def _look_for_end(self, inbound: Inbound) -> None:
         """Mark the open transaction of this message as in doubt, if the commit or rollback of the previous transaction

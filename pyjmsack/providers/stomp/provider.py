@@ -407,13 +407,13 @@ class StompProvider(Lifecycle[StompEngine]):
         """Answer that the send cannot be taken back, because STOMP has no credit and each send leaves at once (S66)."""
         withdrawn.succeed(False)
 
-    def settle(self, inbound: Inbound, outcome: Outcome) -> None:
+    def settle(self, inbound: Inbound, outcome: Outcome, joins: bool = True) -> None:
         """Apply an outcome, unless the delivery belongs to an earlier connection or consumer (S95, S96)."""
         receiver = self._receivers.get(inbound.consumer_id)
         if receiver is None or inbound.generation != self.generation:
             return
         session = self._sessions.get(receiver.info.session_id)
-        if outcome is Outcome.ACCEPTED and session is not None and session.info.transacted:
+        if outcome is Outcome.ACCEPTED and joins and session is not None and session.info.transacted:
             session.acknowledge(receiver, cast(StompInbound, inbound))
         else:
             receiver.settle(cast(StompInbound, inbound), outcome)

@@ -156,6 +156,8 @@ class FakeProvider:
         self.failing: dict[str, Exception] = {}
         self.sent: list[Any] = []
         self.outcomes: list[tuple[Any, Outcome]] = []
+        self.alone: list[Any] = []
+        """The names of the messages whose outcome is no part of a transaction."""
 
     def hold(self, *names: str) -> None:
         for name in names:
@@ -182,8 +184,10 @@ class FakeProvider:
     def send(self, outbound: Any) -> None:
         self.sent.append(outbound)
 
-    def settle(self, inbound: Any, outcome: Outcome) -> None:
+    def settle(self, inbound: Any, outcome: Outcome, joins: bool = True) -> None:
         self.outcomes.append((inbound.name, outcome))
+        if not joins:
+            self.alone.append(inbound.name)
 
     def names(self) -> list[str]:
         return [call[0] for call in self.calls]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from core_fakes import Bench, FakeInbound
 
+from pyjmsack.core.channel import RolledBack
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException
 from pyjmsack.types import Outcome
@@ -126,6 +127,44 @@ def test_without_the_check_before_dispatch_a_transaction_judges_what_it_rolled_b
     bench.arrive(consumer, FakeInbound("a", redeliveries=6), "b")
     assert texts(consumer) == ["b"]
     assert ("a", UNDELIVERABLE) in bench.outcomes()
+
+
+def test_a_refusal_is_no_part_of_the_transaction_and_holds_for_all_consumers_of_the_connection_s113() -> None:
+    """The next rollback undid the refusal, and the message was handed out again."""
+    bench = Bench(
+        "jms.redeliveryPolicy.maxRedeliveries=1",
+        "jms.redeliveryPolicy.preDispatchCheck=false",
+        "jms.redeliveryPolicy.outcome=ACCEPTED",
+    )
+    session, neighbour = bench.session(0), bench.session(0)
+    consumer, other = bench.consumer(session), bench.consumer(neighbour)
+    bench.arrive(consumer, FakeInbound("a", redeliveries=1))
+    assert texts(consumer) == ["a"]
+    bench.run(session.rollback())
+    for receiver, transaction in ((other, neighbour), (consumer, session), (consumer, session)):
+        bench.arrive(receiver, FakeInbound("a", redeliveries=2), "b")
+        assert texts(receiver) == ["b"]
+        bench.run(transaction.rollback())
+    bench.outcomes()
+    assert bench.provider.alone == ["a", "a", "a"]
+
+
+def test_a_message_without_an_id_is_not_dropped_because_a_rollback_cannot_remember_it_s113() -> None:
+    bench = Bench(
+        "jms.redeliveryPolicy.maxRedeliveries=1",
+        "jms.redeliveryPolicy.preDispatchCheck=false",
+        "jms.redeliveryPolicy.outcome=ACCEPTED",
+    )
+    consumer = bench.consumer(bench.session(0))
+    bench.arrive(consumer, FakeInbound("", redeliveries=5))
+    assert texts(consumer) == [""]
+
+
+def test_a_connection_remembers_a_limited_number_of_messages_over_the_limit_s113() -> None:
+    over = RolledBack()
+    for number in range(10_001):
+        over.add(number)
+    assert [number in over for number in (0, 1, 10_000)] == [False, True, True]
 
 
 @pytest.mark.parametrize(("mode", "name"), [(1, "a"), (2, "a"), (0, "")], ids=["auto", "client", "without-an-id"])

@@ -154,7 +154,7 @@ class FakeMember:
             outbound.done(JMSException("withdrawn"))
         withdrawn.succeed(outbound in self.unsent)
 
-    def settle(self, inbound: Any, outcome: Outcome) -> None:
+    def settle(self, inbound: Any, outcome: Outcome, joins: bool = True) -> None:
         self.outcomes.append((inbound, outcome))
 
     def encoder(self, destination: Destination) -> Callable[[Message, int], bytes]:
