@@ -26,7 +26,7 @@ def told(bench: Bench) -> list[Any]:
         heard.append("end")
         close(*arguments)
 
-    bench.provider.settle = lambda inbound, outcome, joins: heard.append((inbound.name, outcome))
+    bench.provider.settle = lambda inbound, outcome, joins=True: heard.append((inbound.name, outcome))
     bench.provider.close_consumer = ends
     return heard
 

@@ -44,7 +44,7 @@ class Redelivering(FakeRuntime):
         super().turn()
         self._answer()
 
-    def _settle(self, inbound: Any, outcome: Outcome) -> None:
+    def _settle(self, inbound: Any, outcome: Outcome, joins: bool = True) -> None:
         (self._joined if outcome is Outcome.ACCEPTED else self._back).append(inbound)
 
     def _begin_rollback(self, session_id: int, done: Completion[None]) -> None:
