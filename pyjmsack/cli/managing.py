@@ -38,6 +38,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+_WHOLE = 10_000
+"""A width in which every table has room."""
 _JOLOKIA_VARIABLE = "PYJMSACK_JOLOKIA"
 _SHORTEST_PAUSE = 0.01
 _UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -167,14 +169,34 @@ def print_json(document: Any) -> None:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: int = 0) -> None:
-    """Print a table. The last ``numbers`` columns contain numbers."""
+    """Print a table. The last ``numbers`` columns contain numbers.
+
+    If the terminal is too narrow, columns without content are left out, and a line below the table names them. Otherwise
+    the first column would be one letter wide, because numbers are not wrapped.
+    """
+    console, rows = stdout_console(), list(rows)
+    places = [*range(len(headings))]
+    first_number = len(headings) - numbers
+    table = _table(headings, rows, places, first_number)
+    empty: list[int] = []
+    if console.measure(table, options=console.options.update(max_width=_WHOLE)).maximum > console.width:
+        empty = [place for place in places[1:] if not any(row[place] for row in rows)]
+        table = _table(headings, rows, [place for place in places if place not in empty], first_number)
+    console.print(table)
+    if empty:
+        remark(f"No room for the columns in which all is 0, empty or unknown: {', '.join(headings[place] for place in empty)}.")
+
+
+def _table(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], places: Sequence[int], first_number: int
+) -> Table:
     table = Table()
-    for place, heading in enumerate(headings):
-        right = place >= len(headings) - numbers
-        table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for place in places:
+        right = place >= first_number
+        table.add_column(headings[place], justify="right" if right else "left", no_wrap=right, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    stdout_console().print(table)
+        table.add_row(*(Text(_cell(row[place])) for place in places))
+    return table
 
 
 def _cell(value: object) -> str:

@@ -173,7 +173,7 @@ def _own(java: JavaScheme) -> str:
 def _instead(java: JavaScheme) -> str:
     """Return the meaning of a scheme of a Java client's URL, and its replacement."""
     own = _own(java)
-    why = f": {java.why_not}" if java.why_not else ""
+    why = f"; {java.why_not}" if java.why_not else ""
     return f"is {java.says}, which this client does not speak; use {own} (the broker's AMQP port){why}"
 
 

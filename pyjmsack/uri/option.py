@@ -467,4 +467,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
             if candidate.endswith("." + tail):
                 return spelling
     close = difflib.get_close_matches(wanted, folded, n=1, cutoff=0.6)
-    return folded[close[0]] if close else None
+    if close:
+        return folded[close[0]]
+    tails = {candidate.rpartition(".")[2]: spelling for candidate, spelling in folded.items()}
+    close = difflib.get_close_matches(last, tails, n=1, cutoff=0.7)
+    return tails[close[0]] if close else None

@@ -143,10 +143,19 @@ _COUNTERPARTS: Final = {
     "amqp.traceFrames": "stomp.traceFrames",
 }
 """Options of AMQP, each with the option of STOMP that has the same meaning."""
-_MISTAKEN: Final = dict.fromkeys(
-    ("backOffMultiplier", "failover.backOffMultiplier"),
-    "failover.reconnectBackOffMultiplier, or reconnectDelayExponent as in ActiveMQ",
-)
+_MISTAKEN: Final = {
+    **dict.fromkeys(
+        ("backOffMultiplier", "failover.backOffMultiplier"),
+        "failover.reconnectBackOffMultiplier, or reconnectDelayExponent as in ActiveMQ",
+    ),
+    **dict.fromkeys(
+        ("prefetch", "prefetchSize", "prefetchCount", "consumer.prefetchSize"),
+        "jms.prefetchPolicy.all, or consumer.prefetchSize in the name of a queue: 'orders?consumer.prefetchSize=10'",
+    ),
+    **dict.fromkeys(
+        ("heartbeat", "heartBeat", "heart-beat"), "amqp.idleTimeout, or stomp.heartBeat over STOMP; in milliseconds"
+    ),
+}
 """Names that look like options, but that no Java client knows. The value of each name lists the options that the user
 probably meant.
 """

@@ -39,10 +39,7 @@ async def test_a_browser_works_in_every_mode(jms: Jms, mode: AckMode) -> None:
     await jms.left("a")
 
 
-@pytest.mark.parametrize(
-    "end",
-    ["commit", pytest.param("rollback", marks=not_on("stomp-classic", "STOMP: given back, it may come last"))],
-)
+@pytest.mark.parametrize("end", ["commit", "rollback"])
 async def test_a_browser_leaves_the_work_of_a_transaction_alone(jms: Jms, end: str) -> None:
     """S134."""
     await jms.send("a", "b")
@@ -53,7 +50,9 @@ async def test_a_browser_leaves_the_work_of_a_transaction_alone(jms: Jms, end: s
     await producer.send("c")
     assert await seen(await session.create_browser(jms.queue)) in (["a", "b"], ["b"])
     await getattr(session, end)()
-    await jms.left(*(["b", "c"] if end == "commit" else ["a", "b"]))
+    # Classic sends "b" ahead over STOMP, even with prefetch 0; what the consumer gives back at its close may come last
+    in_order = jms.target.protocol != "stomp" or jms.target.broker == "artemis"
+    await jms.left(*(["b", "c"] if end == "commit" else ["a", "b"]), in_order=in_order)
 
 
 async def test_a_browser_locks_nothing(jms: Jms) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from pyjmsack import JMSException, JMSSecurityException, UnsupportedFeatureException
 from pyjmsack.cli import managing
@@ -66,3 +67,21 @@ def test_a_command_that_looks_again_and_again_needs_a_pause(arguments: list[str]
     result = CliRunner().invoke(cli, [*arguments, "--url", "amqp://127.0.0.1:1"])
     assert result.exit_code == 2
     assert "the shortest pause is 10ms" in result.stderr
+
+
+def test_a_narrow_terminal_leaves_out_columns_without_content_so_that_names_stay_readable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    headings = ("queue", "state", "messages", "delivering", "scheduled", "consumers", "added", "acknowledged")
+    rows = [("orders.incoming", "", 1200, 0, 0, 1, 10_000, 8_800), ("DLQ", "", 0, 0, 0, 0, 0, 0)]
+    monkeypatch.setattr(managing, "stdout_console", lambda: Console(width=80))
+    managing.print_table(headings, rows, numbers=6)
+    shown = capsys.readouterr()
+    assert "orders.incoming" in shown.out
+    assert "delivering" not in shown.out
+    assert shown.err == "No room for the columns in which all is 0, empty or unknown: state, delivering, scheduled.\n"
+    monkeypatch.setattr(managing, "stdout_console", lambda: Console(width=132))
+    managing.print_table(headings, rows, numbers=6)
+    shown = capsys.readouterr()
+    assert all(heading in shown.out for heading in headings)
+    assert shown.err == ""
