@@ -105,5 +105,5 @@ def _example(explanation: Explanation) -> str:
     total, received = _EXAMPLE
     again = explanation.comes_again(total, received)
     held = " and acknowledged none" if explanation.mode in _EXPLICIT else ""
-    what = "nothing" if not again else f"{len(again)} of them, from number {again[0] + 1} on,"
-    return f"Example: a program that received {received} of {total} messages{held} is killed: {what} comes again."
+    what = "nothing comes again" if not again else f"{len(again)} of them come again, from number {again[0] + 1} on"
+    return f"Example: a program that received {received} of {total} messages{held} is killed: {what}."

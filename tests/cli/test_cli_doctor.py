@@ -124,9 +124,9 @@ def test_a_queue_that_fails_is_reported_with_the_rest_and_by_the_exit_code(cli: 
 def test_explain_says_who_acknowledges_and_what_comes_again(cli: Cli) -> None:
     text = cli.ok("explain", "orders?consumer.prefetchSize=10", "--mode", "client")
     assert "message.acknowledge()" in text
-    assert "10 of them, from number 1 on, comes again" in text
+    assert "10 of them come again, from number 1 on" in text
     text = cli.ok("explain", "orders", "--mode", "auto")
-    assert "6 of them, from number 5 on, comes again" in text
+    assert "6 of them come again, from number 5 on" in text
     assert "nothing comes again" in cli.ok("explain", "--mode", "no-ack")
 
 

@@ -85,7 +85,7 @@ def test_asking_for_proton_where_it_is_missing_names_the_extra() -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
         error = done.stderr.strip().splitlines()[-1]
         assert "UnsupportedFeatureException: amqp.engine=proton needs the extra proton (" in error
-        assert error.endswith("pip install 'pyjmsack[proton]'")
+        assert error.endswith("pip install 'pyjmsack[proton]', in a clone pip install '.[proton]'")
 
 
 def test_asking_for_tracing_where_opentelemetry_is_missing_names_the_extra() -> None:
@@ -96,7 +96,7 @@ def test_asking_for_tracing_where_opentelemetry_is_missing_names_the_extra() -> 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     error = done.stderr.strip().splitlines()[-1]
     assert "UnsupportedFeatureException: jms.tracing=opentelemetry needs the extra otel: " in error
-    assert error.endswith("pip install 'pyjmsack[otel]'")
+    assert error.endswith("pip install 'pyjmsack[otel]', in a clone pip install '.[otel]'")
 
 
 def test_every_extra_that_is_named_exists_and_is_named_in_one_way() -> None:
@@ -120,4 +120,5 @@ def test_every_extra_that_is_named_exists_and_is_named_in_one_way() -> None:
     assert all(f"\n{name} = [" in known for name in named)
     by_hand = [path.name for path, text in sources.items() if "pip install 'pyjmsack[" in text]
     assert sorted(by_hand) == ["extras.py", "java.py"]  # the JRE of the extra is one of three ways to have a Java
-    assert missing_extra("spark", "An audit") == "An audit needs the extra spark: pip install 'pyjmsack[spark]'"
+    text = "An audit needs the extra spark: pip install 'pyjmsack[spark]', in a clone pip install '.[spark]'"
+    assert missing_extra("spark", "An audit") == text
