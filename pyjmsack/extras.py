@@ -14,4 +14,5 @@ def missing_extra(extra: str, purpose: str, error: ImportError | None = None) ->
         error: the error of the import, if the import was tried.
     """
     why = f" ({error})" if error is not None else ""
-    return f"{purpose} needs the extra {extra}{why}: pip install 'pyjmsack[{extra}]', in a clone pip install '.[{extra}]'"
+    command = f"pip install 'pyjmsack[{extra}]', in a clone pip install '.[{extra}]'"
+    return f"{purpose} needs the extra {extra}{why}: {command}"

@@ -12,4 +12,4 @@ with factory.create_context(AckMode.INDIVIDUAL_ACKNOWLEDGE) as context:
     consumer = context.create_consumer(context.create_queue("tutorial.orders"))
     message = consumer.receive(timeout=5)
     print("second program:", message.text)
-    message.accept()  # now the broker forgets the message
+    message.accept()  # tells the broker to forget the message

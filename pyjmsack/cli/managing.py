@@ -171,8 +171,8 @@ def print_json(document: Any) -> None:
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, numbers: int = 0) -> None:
     """Print a table. The last ``numbers`` columns contain numbers.
 
-    If the terminal is too narrow, columns without content are left out, and a line below the table names them. Otherwise
-    the first column would be one letter wide, because numbers are not wrapped.
+    If the terminal is too narrow, columns without content are left out, and a line below the table names them.
+    Otherwise the first column would be one letter wide, because numbers are not wrapped.
     """
     console, rows = stdout_console(), list(rows)
     places = [*range(len(headings))]
@@ -184,7 +184,8 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, nu
         table = _table(headings, rows, [place for place in places if place not in empty], first_number)
     console.print(table)
     if empty:
-        remark(f"No room for the columns in which all is 0, empty or unknown: {', '.join(headings[place] for place in empty)}.")
+        names = ", ".join(headings[place] for place in empty)
+        remark(f"No room for the columns in which all is 0, empty or unknown: {names}.")
 
 
 def _table(
