@@ -172,7 +172,8 @@ class RedeliveryPolicy:
         "jms.redeliveryPolicy.outcome",
         outcomes(*Outcome),
         "MODIFIED_FAILED_UNDELIVERABLE",
-        "the outcome of a message that was redelivered more often than maxRedeliveries allows",
+        "the outcome of a message that was redelivered more often than maxRedeliveries allows. ACCEPTED discards the"
+        " message, even if only lost connections were counted and the program never had the message",
     )
 
     initial_redelivery_delay: float = option(
