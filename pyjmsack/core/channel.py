@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import uuid
 from collections.abc import Hashable
+from contextlib import AbstractContextManager
 from enum import Enum
+from typing import Any
 
 from pyjmsack.core.events import Events
 from pyjmsack.core.recorder import Recorder
@@ -52,8 +53,8 @@ class RolledBack:
     thread may call the methods.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, lock: AbstractContextManager[Any]) -> None:
+        self._lock = lock
         self._keys: dict[int, None] = {}
 
     def add(self, key: Hashable) -> None:
@@ -125,7 +126,7 @@ class Channel:
         self.recorder = recorder
         self.traces = traces
         self.events = Events(runtime, recorder)
-        self.rolled_back = RolledBack()
+        self.rolled_back = RolledBack(runtime.lock())
         self.state = State.OPEN
         self.started = False
         self.metadata: ConnectionMetadata | None = None

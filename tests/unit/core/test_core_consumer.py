@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -161,7 +162,7 @@ def test_a_message_without_an_id_is_not_dropped_because_a_rollback_cannot_rememb
 
 
 def test_a_connection_remembers_a_limited_number_of_messages_over_the_limit_s113() -> None:
-    over = RolledBack()
+    over = RolledBack(nullcontext())
     for number in range(10_001):
         over.add(number)
     assert [number in over for number in (0, 1, 10_000)] == [False, True, True]
