@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from pyjmsack.app.arguments import Arguments
 from pyjmsack.app.converters import Converter
 from pyjmsack.app.joining import CURRENT, Joined, Recorder
-from pyjmsack.app.retry import Retry
+from pyjmsack.app.retry import Failures, Retry
 from pyjmsack.app.steps import Face, Steps
 from pyjmsack.destination import Destination, Queue, Topic, named
 from pyjmsack.message import Message
@@ -129,6 +129,7 @@ class Listener:
         self.converter = converter
         self.low, self.high = span(settings.concurrency)
         self.retry = settings.retry
+        self.failures = Failures()
         self.reply_to = None if settings.reply_to is None else destination_of(settings.reply_to)
         self._face = face
         self._check()

@@ -5,13 +5,38 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["Retry"]
+__all__ = ["Failures", "Retry"]
 
 _OUTCOMES: Final = {"reject": "REJECTED", "release": "RELEASED", "drop": "ACCEPTED"}
 _LONGEST: Final = 86_400.0
+_MOST_FAILED: Final = 10_000
+"""The number of failed messages that a listener remembers."""
+
+
+class Failures:
+    """How often a listener raised for each message, in this process. The oldest messages are forgotten first.
+
+    ``Retry(then="drop")`` uses these counts, and not those of the broker, because a lost connection raises the count of
+    the broker for messages that no function had.
+    """
+
+    def __init__(self) -> None:
+        self._times: OrderedDict[str, int] = OrderedDict()
+
+    def add(self, message_id: str | None) -> int:
+        """Count a failure, and return the number of failures of this message. It is 0 for a message without an id,
+        because such a message cannot be found again. So it is never dropped.
+        """
+        if message_id is None:
+            return 0
+        times = self._times[message_id] = self._times.pop(message_id, 0) + 1
+        if len(self._times) > _MOST_FAILED:
+            self._times.popitem(last=False)  # one step, because several threads may fail at the same time
+        return times
 
 
 @dataclass(frozen=True)
@@ -26,14 +51,13 @@ class Retry:
     Args:
         limit: how often a message may be delivered again, 0 to 1,000,000. ``None`` leaves the limit to the broker
             (S114). With ``"reject"`` and ``"release"`` a delivery counts even if the connection was lost before the
-            listener began.
+            listener began. With ``"drop"`` only the errors of the listener in this process count.
         delay: seconds before the first redelivery, 0 to 86,400.
         backoff: the factor by which each wait is longer than the wait before, 1 to 1000.
         longest: the longest wait in seconds, 0 to 86,400.
         then: what happens to a message over the limit. ``"reject"`` makes the message a dead letter. ``"release"``
             gives the message back uncounted, at most once a second, and other messages overtake it. ``"drop"``
-            acknowledges the message, but only after the listener has raised in this process. The last delivery is
-            logged as an error.
+            acknowledges the message. The last delivery is logged as an error.
 
     Raises:
         ValueError: a number is out of its range, or ``then`` is unknown.
@@ -75,8 +99,7 @@ class Retry:
             "useCollisionAvoidance": True,
             "outcome": _OUTCOMES[self.then],
             "maxRedeliveries": -1 if unlimited else self.limit,
-            # a lost connection counts for each message that was sent ahead, so only a rollback shows that a listener
-            # had a message and raised
+            # a lost connection counts for each message that was sent ahead, so only the rollbacks count
             "preDispatchCheck": not drops,
         }
         return {f"jms.redeliveryPolicy.{name}": value for name, value in chosen.items()}
@@ -85,6 +108,6 @@ class Retry:
         """Return whether a message that failed in this delivery is over the limit.
 
         Args:
-            delivery_count: the number of this delivery; 1 = the first delivery.
+            delivery_count: the number of this delivery, or the number of failures; 1 = the first.
         """
         return self.limit is not None and delivery_count > self.limit

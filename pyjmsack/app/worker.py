@@ -258,6 +258,8 @@ class Worker:
         log.error("listener %r failed with %s, delivery %d: %s", self._name, message.message_id, deliveries, error)
         log.debug("listener %r", self._name, exc_info=error)
         retry = self._listener.retry
+        if retry is not None and retry.then == "drop":
+            deliveries = self._listener.failures.add(message.message_id)
         if retry is not None and self._listener.mode is not AckMode.NO_ACKNOWLEDGE and retry.last(deliveries):
             log.error(
                 "listener %r gives up %s after %d deliveries: %s",
@@ -267,21 +269,26 @@ class Worker:
                 retry.then,
             )
         yield from self._tell(message, error)
-        yield from self._undo(session, message)
+        yield from self._undo(session, message, deliveries)
 
-    def _undo(self, session: Any, message: Message) -> Steps[None]:
+    def _undo(self, session: Any, message: Message, deliveries: int) -> Steps[None]:
         undo: Step | None = None
         if self.transacted:
             undo = session.rollback
         elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
-            undo = self._outcome(message)
+            undo = self._outcome(message, deliveries)
         if undo is not None:
             yield undo
 
-    def _outcome(self, message: Message) -> Step:
-        """Return the step that gives a failed message its outcome in individual mode."""
+    def _outcome(self, message: Message, deliveries: int) -> Step:
+        """Return the step that gives a failed message its outcome in individual mode.
+
+        Args:
+            message: the message.
+            deliveries: the number of deliveries that count for the limit.
+        """
         retry = self._listener.retry
-        if retry is None or not retry.last(message.delivery_count):
+        if retry is None or not retry.last(deliveries):
             return partial(message.modify, delivery_failed=True)
         # the redelivery is counted, because otherwise the message would never reach the limit of this client or of the
         # broker

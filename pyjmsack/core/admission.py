@@ -53,13 +53,14 @@ class RedeliveryLimit:
     The decision is made each time a message is about to be handed out. In a transacted session with
     ``jms.redeliveryPolicy.preDispatchCheck=false``, the decision is made at a rollback instead. So a message that
     other connections got too often is still handed out once by this connection, because this connection has not rolled
-    the message back yet.
+    the message back yet. With the outcome ``ACCEPTED``, which discards the message, only the rollbacks of this
+    connection count, because a lost connection also raises the count of the broker.
 
     Args:
         policy: the limit, and the outcome of a message over the limit.
         source: the queue or the subscription of the consumer.
-        rolled_back: the messages that were over the limit at a rollback. All consumers of the connection share them,
-            because the broker may deliver the message to another consumer after the rollback.
+        rolled_back: counts the rollbacks. All consumers of the connection share it, because the broker may deliver the
+            message to another consumer after the rollback.
         transacted: whether the session is transacted.
     """
 
@@ -69,22 +70,34 @@ class RedeliveryLimit:
         self._policy = policy
         self._source = source
         self._at_rollback = transacted and not policy.pre_dispatch_check
+        self._counts_itself = self._at_rollback and policy.outcome is Outcome.ACCEPTED
         self._rolled_back = rolled_back
 
     def exceeded(self, inbound: Inbound) -> bool:
         """Whether this message was delivered too often. Such a message must not be handed out."""
-        if not self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries):
-            return False
+        count = inbound.redelivery_count + inbound.redeliveries
         if not self._at_rollback:
-            return True
+            return self._policy.exceeded(count)
+        if not count or not (self._counts_itself or self._policy.exceeded(count)):
+            return False
         identity = inbound.identity()
         if identity is None:  # a rollback cannot remember this message, so only an outcome that keeps it is safe
-            return self._policy.outcome is not Outcome.ACCEPTED
-        return (self._source, identity) in self._rolled_back
+            return not self._counts_itself
+        times = self._rolled_back.times((self._source, identity))
+        return self._policy.exceeded(times) if self._counts_itself else times > 0
 
-    def rolled_back(self, inbound: Inbound) -> None:
-        """Remember this message if the rollback of its transaction makes the number of its deliveries too high."""
-        if self._at_rollback and self._policy.exceeded(inbound.redelivery_count + inbound.redeliveries + 1):
+    def rolled_back(self, inbound: Inbound, *, by_caller: bool) -> None:
+        """Count the rollback of this message, if the count may make its deliveries too many.
+
+        Args:
+            inbound: the message.
+            by_caller: false if a commit failed. Such a rollback does not count before a message is discarded, because
+                the caller did not fail.
+        """
+        if self._counts_itself and not by_caller:
+            return
+        count = inbound.redelivery_count + inbound.redeliveries + 1
+        if self._at_rollback and (self._counts_itself or self._policy.exceeded(count)):
             identity = inbound.identity()
             if identity is not None:
                 self._rolled_back.add((self._source, identity))
@@ -127,6 +140,10 @@ class Admission:
             source = info.destination, info.subscription
             self.limit = RedeliveryLimit(policy, source, channel.rolled_back, transacted=transacted)
 
+    def delivered_too_often(self, inbound: Inbound) -> bool:
+        """Return whether a message was delivered too often, so that it is not handed out."""
+        return self.limit is not None and self.limit.exceeded(inbound)
+
     def decide(self, inbound: Inbound) -> Message | Refusal:
         """Return the message if it may be handed out, and otherwise the refusal: the reason, and the outcome."""
         redeliveries = inbound.redeliveries
@@ -135,7 +152,7 @@ class Admission:
             return _DUPLICATE
         if self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
             return _EXPIRED
-        if self.limit is not None and self.limit.exceeded(inbound):
+        if self.delivered_too_often(inbound):
             return self._too_often
         try:
             message = inbound.to_message(self._destination)

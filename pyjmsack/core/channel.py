@@ -43,11 +43,11 @@ class State(Enum):
 
 
 _MOST_ROLLED_BACK = 10_000
-"""The number of messages over the limit that a connection remembers."""
+"""The number of rolled-back messages that a connection remembers for the limit of redeliveries."""
 
 
 class RolledBack:
-    """The messages that were over the limit of redeliveries at a rollback (S113). The oldest are forgotten first.
+    """How often transactions of this connection rolled back each message (S113). The oldest are forgotten first.
 
     A message is remembered after it got its outcome, too, because the outcome is lost if the connection breaks. Any
     thread may call the methods.
@@ -55,17 +55,19 @@ class RolledBack:
 
     def __init__(self, lock: AbstractContextManager[Any]) -> None:
         self._lock = lock
-        self._keys: dict[int, None] = {}
+        self._times: dict[int, int] = {}
 
     def add(self, key: Hashable) -> None:
-        """Remember a message. ``key`` has the identity of the message and the name of its queue or subscription."""
+        """Count a rollback. ``key`` has the identity of the message and the name of its queue or subscription."""
+        number = hash(key)
         with self._lock:
-            self._keys[hash(key)] = None
-            if len(self._keys) > _MOST_ROLLED_BACK:
-                del self._keys[next(iter(self._keys))]
+            self._times[number] = self._times.pop(number, 0) + 1
+            if len(self._times) > _MOST_ROLLED_BACK:
+                del self._times[next(iter(self._times))]
 
-    def __contains__(self, key: Hashable) -> bool:
-        return hash(key) in self._keys
+    def times(self, key: Hashable) -> int:
+        """Return the number of counted rollbacks of a message."""
+        return self._times.get(hash(key), 0)
 
 
 class Channel:

@@ -106,10 +106,11 @@ class Consumer:
         remembered."""
         self._counts = Counts()
         processed = None if info.browser else self.guard
-        self.inbox = make_inbox(channel, info, processed, self.arrived, transacted=transacted)
+        self.admission = Admission(channel, info, self.guard, transacted=transacted)
+        exceeded = self.admission.delivered_too_often
+        self.inbox = make_inbox(channel, info, processed, self.arrived, exceeded, transacted=transacted)
         self.deliver = self.inbox.deliver
         self.buffered = self.inbox.used
-        self.admission = Admission(channel, info, self.guard, transacted=transacted)
         trace = None if channel.traces is None or info.browser else channel.traces.consumer(info)
         self.unsettled = Unsettled(
             session, info, self.inbox.messages, processed, self._counts, acknowledger, self._released, trace
@@ -342,10 +343,11 @@ class Consumer:
         """Whether the open transaction has messages of this consumer (S83, S84)."""
         return self.unsettled.in_transaction
 
-    def rolled_back(self, inbound: Inbound) -> None:
-        """Prepare a message for a new delivery, because the transaction that received it is rolled back."""
+    def rolled_back(self, inbound: Inbound, *, by_caller: bool) -> None:
+        """Prepare a message for a new delivery, because the transaction that received it is rolled back: by the caller,
+        or because the commit failed."""
         if self.admission.limit is not None:
-            self.admission.limit.rolled_back(inbound)
+            self.admission.limit.rolled_back(inbound, by_caller=by_caller)
 
     def halt(self) -> Steps[None]:
         """Drain the link: the broker sends the messages that are on their way, and then stops. Otherwise a newer

@@ -97,6 +97,7 @@ class Delays:
     Args:
         policy: the lengths of the waits (S115). A message that goes back uncounted because it was delivered too often
             waits at least one second, because the broker would send it again at once, without end.
+        exceeded: returns whether a message was delivered too often.
         blocking: whether later messages wait behind a delayed message, so that the order is kept. If this is
             false, later messages overtake the delayed message (S116). They always overtake a message that goes back.
         inbox: the inbox of the consumer. After its wait, a message is at the head of the inbox.
@@ -107,12 +108,14 @@ class Delays:
     def __init__(
         self,
         policy: RedeliveryPolicy,
+        exceeded: Callable[[Inbound], bool],
         blocking: bool,
         inbox: deque[Inbound] | PriorityInbox,
         call_later: CallLater,
         due: Callable[[], None],
     ) -> None:
         self._policy = policy
+        self._exceeded = exceeded
         self._blocking = blocking
         self._inbox = inbox
         self._call_later = call_later
@@ -138,7 +141,7 @@ class Delays:
         here, or put back into the inbox.
         """
         count = inbound.redelivery_count + inbound.redeliveries
-        goes_back = self._policy.exceeded(count)
+        goes_back = count > 0 and self._exceeded(inbound)
         if count == 0 or (goes_back and self._policy.outcome is not Outcome.RELEASED):
             return False
         if self._ready.pop(inbound, None) == count:
@@ -378,10 +381,14 @@ def make_inbox(
     info: ConsumerInfo,
     guard: DuplicateGuard | None,
     look: Callable[[], None],
+    exceeded: Callable[[Inbound], bool],
     *,
     transacted: bool,
 ) -> Inbox:
-    """Return the inbox of a consumer, as the options say. A browser shows the order of the queue, without delays."""
+    """Return the inbox of a consumer, as the options say. A browser shows the order of the queue, without delays.
+
+    ``exceeded`` returns whether a message was delivered too often.
+    """
     options, runtime = channel.options, channel.runtime
     replays = transacted and not info.browser and channel.url.failover.transaction_replay
     by_priority = options.local_message_priority and not info.browser
@@ -390,7 +397,7 @@ def make_inbox(
     delays: Delays | None = None
     goes_back = policy.max_redeliveries is not None and policy.outcome is Outcome.RELEASED
     if (policy.delays or goes_back) and not info.browser:
-        delays = Delays(policy, not options.non_blocking_redelivery, messages, runtime.call_later, look)
+        delays = Delays(policy, exceeded, not options.non_blocking_redelivery, messages, runtime.call_later, look)
     return Inbox(messages, delays, guard, runtime, look, replays)
 
 

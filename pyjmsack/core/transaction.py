@@ -114,8 +114,9 @@ class Participant(Protocol):
         """Whether the open transaction has messages of this consumer (S83, S84)."""
         ...
 
-    def rolled_back(self, inbound: Inbound) -> None:
-        """Remember that a transaction that received this message is rolled back."""
+    def rolled_back(self, inbound: Inbound, *, by_caller: bool) -> None:
+        """Remember that a transaction that received this message is rolled back: by the caller, or because the commit
+        failed."""
         ...
 
     def halt(self) -> Steps[None]:
@@ -233,7 +234,7 @@ class Transactions:
         if failure is None and not decided.done:
             failure = RequestTimedOutException(f"a send had no answer within {deadline}")
         if failure is not None:
-            yield from self._roll_back()
+            yield from self._roll_back(by_caller=False)
             raise _rolled_back(transaction, "because one of its sends failed", failure)
         error = yield from self._discharge(self._ask_to_commit)
         try:
@@ -283,11 +284,11 @@ class Transactions:
     def rollback(self) -> Steps[None]:
         """Undo the work of the transaction. The messages that it received are delivered again, before newer messages,
         and the redelivery is counted (S80, S83)."""
-        error = yield from self._alone(self._roll_back())
+        error = yield from self._alone(self._roll_back(by_caller=True))
         if error is not None and self._channel.failure is None:
             raise error.fresh() if isinstance(error, JMSException) else error
 
-    def _roll_back(self) -> Steps[BaseException | None]:
+    def _roll_back(self, *, by_caller: bool) -> Steps[BaseException | None]:
         transaction = self.current
         # set before the waits, so that this transaction cannot be committed if the caller gives up during a wait
         if transaction.failure is None:
@@ -296,7 +297,7 @@ class Transactions:
         for message in transaction.acknowledged:
             consumer = self._consumers.get(message._delivery.consumer_id)
             if consumer is not None:
-                consumer.rolled_back(message._delivery)
+                consumer.rolled_back(message._delivery, by_caller=by_caller)
         taking_part = [c for c in [*self._consumers.values()] if c.takes_part]
         for consumer in taking_part:
             yield from consumer.halt()

@@ -264,7 +264,7 @@ def test_a_transaction_that_is_replayed_knows_its_large_messages_without_a_guard
     channel = Bench().connection.channel
     channel.url = parse_url(url)
     info = ConsumerInfo(1, 1, Queue("q"), prefetch=1)
-    inbox = make_inbox(channel, info, None, lambda: None, transacted=transacted)
+    inbox = make_inbox(channel, info, None, lambda: None, lambda inbound: False, transacted=transacted)
     inbox.deliver(Large())
     assert inbox.checks is identifies
 
