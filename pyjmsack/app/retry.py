@@ -28,8 +28,8 @@ class Failures:
         self._times: OrderedDict[str, int] = OrderedDict()
 
     def add(self, message_id: str | None) -> int:
-        """Count a failure, and return the number of failures of this message. It is 0 for a message without an id,
-        because such a message cannot be found again. So it is never dropped.
+        """Count a failure, and return the number of failures of this message. A message without an id is not counted,
+        because it cannot be found again. The number is 0 then, so the message is never dropped.
         """
         if message_id is None:
             return 0
@@ -99,7 +99,7 @@ class Retry:
             "useCollisionAvoidance": True,
             "outcome": _OUTCOMES[self.then],
             "maxRedeliveries": -1 if unlimited else self.limit,
-            # a lost connection counts for each message that was sent ahead, so only the rollbacks count
+            # "drop" counts rollbacks, because the broker also counts lost connections for messages sent ahead
             "preDispatchCheck": not drops,
         }
         return {f"jms.redeliveryPolicy.{name}": value for name, value in chosen.items()}

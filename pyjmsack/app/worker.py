@@ -257,44 +257,45 @@ class Worker:
         deliveries = message.delivery_count
         log.error("listener %r failed with %s, delivery %d: %s", self._name, message.message_id, deliveries, error)
         log.debug("listener %r", self._name, exc_info=error)
-        retry = self._listener.retry
-        if retry is not None and retry.then == "drop":
-            deliveries = self._listener.failures.add(message.message_id)
-        if retry is not None and self._listener.mode is not AckMode.NO_ACKNOWLEDGE and retry.last(deliveries):
-            log.error(
-                "listener %r gives up %s after %d deliveries: %s",
-                self._name,
-                message.message_id,
-                deliveries,
-                retry.then,
-            )
+        then = self._given_up(message)
         yield from self._tell(message, error)
-        yield from self._undo(session, message, deliveries)
+        yield from self._undo(session, message, then)
 
-    def _undo(self, session: Any, message: Message, deliveries: int) -> Steps[None]:
+    def _given_up(self, message: Message) -> str | None:
+        """Return what happens to a failed message that is over the limit, and log it. Return ``None`` if the message is
+        not over the limit.
+        """
+        retry = self._listener.retry
+        if retry is None or self._listener.mode is AckMode.NO_ACKNOWLEDGE:
+            return None
+        drops = retry.then == "drop"
+        deliveries = self._listener.failures.add(message.message_id) if drops else message.delivery_count
+        if not retry.last(deliveries):
+            return None
+        log.error(
+            "listener %r gives up %s after %d deliveries: %s", self._name, message.message_id, deliveries, retry.then
+        )
+        return retry.then
+
+    def _undo(self, session: Any, message: Message, then: str | None) -> Steps[None]:
         undo: Step | None = None
         if self.transacted:
             undo = session.rollback
         elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
-            undo = self._outcome(message, deliveries)
+            undo = self._outcome(message, then)
         if undo is not None:
             yield undo
 
-    def _outcome(self, message: Message, deliveries: int) -> Step:
-        """Return the step that gives a failed message its outcome in individual mode.
-
-        Args:
-            message: the message.
-            deliveries: the number of deliveries that count for the limit.
-        """
-        retry = self._listener.retry
-        if retry is None or not retry.last(deliveries):
-            return partial(message.modify, delivery_failed=True)
-        # the redelivery is counted, because otherwise the message would never reach the limit of this client or of the
-        # broker
-        if retry.then == "release":
-            return partial(message.modify, delivery_failed=True)
-        return message.reject if retry.then == "reject" else message.accept
+    @staticmethod
+    def _outcome(message: Message, then: str | None) -> Step:
+        """Return the step that gives a failed message its outcome in individual mode."""
+        if then == "reject":
+            return message.reject
+        if then == "drop":
+            return message.accept
+        # also for "release" the redelivery is counted, because otherwise the message would never reach the limit of
+        # this client or of the broker
+        return partial(message.modify, delivery_failed=True)
 
     def _tell(self, message: Message, error: BaseException) -> Steps[None]:
         on_error = self._listener.on_error

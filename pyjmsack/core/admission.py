@@ -53,7 +53,7 @@ class RedeliveryLimit:
     The decision is made each time a message is about to be handed out. In a transacted session with
     ``jms.redeliveryPolicy.preDispatchCheck=false``, the decision is made at a rollback instead. So a message that
     other connections got too often is still handed out once by this connection, because this connection has not rolled
-    the message back yet. With the outcome ``ACCEPTED``, which discards the message, only the rollbacks of this
+    the message back yet. The outcome ``ACCEPTED`` discards the message. With this outcome only the rollbacks of this
     connection count, because a lost connection also raises the count of the broker.
 
     Args:
@@ -69,14 +69,15 @@ class RedeliveryLimit:
     ) -> None:
         self._policy = policy
         self._source = source
-        self._at_rollback = transacted and not policy.pre_dispatch_check
-        self._counts_itself = self._at_rollback and policy.outcome is Outcome.ACCEPTED
+        self.at_rollback = transacted and not policy.pre_dispatch_check
+        """Whether the decision is made at a rollback. Then each message needs its identity."""
+        self._counts_itself = self.at_rollback and policy.outcome is Outcome.ACCEPTED
         self._rolled_back = rolled_back
 
     def exceeded(self, inbound: Inbound) -> bool:
         """Whether this message was delivered too often. Such a message must not be handed out."""
         count = inbound.redelivery_count + inbound.redeliveries
-        if not self._at_rollback:
+        if not self.at_rollback:
             return self._policy.exceeded(count)
         if not count or not (self._counts_itself or self._policy.exceeded(count)):
             return False
@@ -87,7 +88,7 @@ class RedeliveryLimit:
         return self._policy.exceeded(times) if self._counts_itself else times > 0
 
     def rolled_back(self, inbound: Inbound, *, by_caller: bool) -> None:
-        """Count the rollback of this message, if the count may make its deliveries too many.
+        """Count the rollback of this message, if the count decides whether the message is handed out again.
 
         Args:
             inbound: the message.
@@ -97,7 +98,7 @@ class RedeliveryLimit:
         if self._counts_itself and not by_caller:
             return
         count = inbound.redelivery_count + inbound.redeliveries + 1
-        if self._at_rollback and (self._counts_itself or self._policy.exceeded(count)):
+        if self.at_rollback and (self._counts_itself or self._policy.exceeded(count)):
             identity = inbound.identity()
             if identity is not None:
                 self._rolled_back.add((self._source, identity))
@@ -139,6 +140,11 @@ class Admission:
         if policy.max_redeliveries is not None and not info.browser:
             source = info.destination, info.subscription
             self.limit = RedeliveryLimit(policy, source, channel.rolled_back, transacted=transacted)
+
+    @property
+    def identifies(self) -> bool:
+        """Whether the identity of each message is needed, because rollbacks are counted."""
+        return self.limit is not None and self.limit.at_rollback
 
     def delivered_too_often(self, inbound: Inbound) -> bool:
         """Return whether a message was delivered too often, so that it is not handed out."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
+from collections import OrderedDict
 from collections.abc import Hashable
 from contextlib import AbstractContextManager
 from enum import Enum
@@ -55,15 +56,16 @@ class RolledBack:
 
     def __init__(self, lock: AbstractContextManager[Any]) -> None:
         self._lock = lock
-        self._times: dict[int, int] = {}
+        self._times: OrderedDict[int, int] = OrderedDict()
 
     def add(self, key: Hashable) -> None:
         """Count a rollback. ``key`` has the identity of the message and the name of its queue or subscription."""
         number = hash(key)
         with self._lock:
-            self._times[number] = self._times.pop(number, 0) + 1
+            self._times[number] = self._times.get(number, 0) + 1
+            self._times.move_to_end(number)
             if len(self._times) > _MOST_ROLLED_BACK:
-                del self._times[next(iter(self._times))]
+                self._times.popitem(last=False)
 
     def times(self, key: Hashable) -> int:
         """Return the number of counted rollbacks of a message."""

@@ -107,8 +107,7 @@ class Consumer:
         self._counts = Counts()
         processed = None if info.browser else self.guard
         self.admission = Admission(channel, info, self.guard, transacted=transacted)
-        exceeded = self.admission.delivered_too_often
-        self.inbox = make_inbox(channel, info, processed, self.arrived, exceeded, transacted=transacted)
+        self.inbox = make_inbox(channel, info, processed, self.arrived, self.admission, transacted=transacted)
         self.deliver = self.inbox.deliver
         self.buffered = self.inbox.used
         trace = None if channel.traces is None or info.browser else channel.traces.consumer(info)

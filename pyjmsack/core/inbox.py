@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
+from pyjmsack.core.admission import Admission
 from pyjmsack.core.channel import Channel
 from pyjmsack.core.guard import DuplicateGuard
 from pyjmsack.core.redelivery import redelivery_delay
@@ -201,8 +202,8 @@ class Inbox:
         runtime: brings the answers of the guard's file to the loop, and computes the identities of large messages on
             another thread.
         look: called on the loop when a message that had to wait may be handed out.
-        identifies: whether the loop will ask for the identity of each message. If true, the identity of a large message
-            is computed on another thread before the message is handed out.
+        identifies: whether the loop or the caller will ask for the identity of each message. If true, the identity of a
+            large message is computed on another thread before the message is handed out.
     """
 
     __slots__ = (
@@ -381,14 +382,11 @@ def make_inbox(
     info: ConsumerInfo,
     guard: DuplicateGuard | None,
     look: Callable[[], None],
-    exceeded: Callable[[Inbound], bool],
+    admission: Admission,
     *,
     transacted: bool,
 ) -> Inbox:
-    """Return the inbox of a consumer, as the options say. A browser shows the order of the queue, without delays.
-
-    ``exceeded`` returns whether a message was delivered too often.
-    """
+    """Return the inbox of a consumer, as the options say. A browser shows the order of the queue, without delays."""
     options, runtime = channel.options, channel.runtime
     replays = transacted and not info.browser and channel.url.failover.transaction_replay
     by_priority = options.local_message_priority and not info.browser
@@ -397,8 +395,9 @@ def make_inbox(
     delays: Delays | None = None
     goes_back = policy.max_redeliveries is not None and policy.outcome is Outcome.RELEASED
     if (policy.delays or goes_back) and not info.browser:
-        delays = Delays(policy, exceeded, not options.non_blocking_redelivery, messages, runtime.call_later, look)
-    return Inbox(messages, delays, guard, runtime, look, replays)
+        exceeded, blocking = admission.delivered_too_often, not options.non_blocking_redelivery
+        delays = Delays(policy, exceeded, blocking, messages, runtime.call_later, look)
+    return Inbox(messages, delays, guard, runtime, look, identifies=replays or admission.identifies)
 
 
 def _identify(inbounds: list[Inbound]) -> None:

@@ -173,7 +173,8 @@ class RedeliveryPolicy:
         outcomes(*Outcome),
         "MODIFIED_FAILED_UNDELIVERABLE",
         "the outcome of a message that was redelivered more often than maxRedeliveries allows. ACCEPTED discards the"
-        " message, even if only lost connections were counted and the program never had the message",
+        " message. The program may never have had this message, because lost connections count as deliveries, unless"
+        " preDispatchCheck is false and the session is transacted",
     )
 
     initial_redelivery_delay: float = option(

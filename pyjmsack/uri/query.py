@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
-from pyjmsack.uri.option import Option, did_you_mean, named, not_here, parse_values, text_of
+from pyjmsack.uri.option import Option, did_you_mean, named, nearest, not_here, parse_values, text_of
 from pyjmsack.uri.table import (
     FAILOVER_PREFIX,
     IGNORED,
@@ -136,13 +136,14 @@ def option_texts(options: Mapping[str, object]) -> dict[str, str]:
 # -- the right place of an option ------------------------------------------------------------------------------------
 
 
-_COUNTERPARTS: Final = {
+_OF_BOTH: Final = {
     "amqp.idleTimeout": "stomp.heartBeat",
     "amqp.vhost": "stomp.vhost",
     "amqp.maxFrameSize": "stomp.maxFrameSize",
     "amqp.traceFrames": "stomp.traceFrames",
 }
-"""Options of AMQP, each with the option of STOMP that has the same meaning."""
+_COUNTERPARTS: Final = {**_OF_BOTH, **{stomp: amqp for amqp, stomp in _OF_BOTH.items()}}
+"""Options of one protocol, each with the option of the other protocol that has the same meaning."""
 _MISTAKEN: Final = {
     **dict.fromkeys(
         ("backOffMultiplier", "failover.backOffMultiplier"),
@@ -151,9 +152,6 @@ _MISTAKEN: Final = {
     **dict.fromkeys(
         ("prefetch", "prefetchSize", "prefetchCount", "consumer.prefetchSize"),
         "jms.prefetchPolicy.all, or consumer.prefetchSize in the name of a queue: 'orders?consumer.prefetchSize=10'",
-    ),
-    **dict.fromkeys(
-        ("heartbeat", "heartBeat", "heart-beat"), "amqp.idleTimeout, or stomp.heartBeat over STOMP; in milliseconds"
     ),
 }
 """Names that look like options, but that no Java client knows. The value of each name lists the options that the user
@@ -272,7 +270,8 @@ def _problems(given: Given) -> tuple[list[str], list[str]]:
 
 def _with_hint(name: str, known: Iterable[str]) -> str:
     """Return an unknown name with a hint. If a Java client has an option with this name, the hint names the
-    replacement. Otherwise the hint is the nearest known name.
+    replacement. Otherwise the hint is the nearest known name. If only the other protocol has such an option, the hint
+    is the option of this protocol that has the same meaning.
     """
     if name in _MISTAKEN:
         return f"{name} (did you mean {_MISTAKEN[name]}?)"
@@ -281,7 +280,10 @@ def _with_hint(name: str, known: Iterable[str]) -> str:
 
     rows = (options.get(name.removeprefix(NESTED_PREFIX)) for options in JAVA_OPTIONS.values())
     hint = next((hint for row in rows if row is not None and (hint := row.hint())), "")
-    return f"{name} (known in Java; {hint})" if hint else did_you_mean(name, known)
+    if hint:
+        return f"{name} (known in Java; {hint})"
+    other = None if nearest(name, known) else nearest(name, _COUNTERPARTS)
+    return did_you_mean(name, known) if other is None else f"{named(name)} (did you mean {_COUNTERPARTS[other]}?)"
 
 
 def _is_known(name: str, place: Place) -> bool:
@@ -317,5 +319,4 @@ def _misplaced(name: str, place: Place) -> str | None:
 
 
 def _foreign(name: str) -> str:
-    pairs = {**_COUNTERPARTS, **{stomp: amqp for amqp, stomp in _COUNTERPARTS.items()}}
-    return f"{name} (use {pairs[name]})" if name in pairs else name
+    return f"{name} (use {_COUNTERPARTS[name]})" if name in _COUNTERPARTS else name

@@ -168,7 +168,10 @@ class Jms:
         return message
 
     async def left(self, *bodies: str, in_order: bool = True) -> list[Message]:
-        """Close everything, then check that the queue holds these, in this order; return them, consumed."""
+        """Close everything, then check that the queue holds these, in this order; return them, consumed.
+
+        With ``in_order=False`` the order in the queue does not matter, and ``bodies`` must be sorted.
+        """
         await self.close()
         return await self._holds(self.queue, None, bodies, in_order=in_order)
 

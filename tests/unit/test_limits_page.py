@@ -42,7 +42,7 @@ LIMITS = {
     "copies of dead letters": "spi/aside.py MOST_COPIES",
     "delivery counts": "providers/stomp/memory.py _LIMIT",
     "delayed messages of a consumer that": "core/inbox.py _MOST_ASIDE",
-    "messages over the limit of redeliveries": "core/channel.py _MOST_ROLLED_BACK",
+    "rolled-back messages that a connection counts": "core/channel.py _MOST_ROLLED_BACK",
     "failed messages that a listener": "app/retry.py _MOST_FAILED",
     "messages of one iteration of a browser": "core/guard.py SHOWN",
     "entries of a `failover-server-list`": "providers/failover/brokers.py MOST",

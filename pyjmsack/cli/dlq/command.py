@@ -103,7 +103,10 @@ def ls(login: Login, wanted: Wanted, as_json: bool) -> None:
         table = [(origin or "unknown", oldest, newest, cause, number) for origin, number, oldest, newest, cause in rows]
         print_table(("origin", "oldest sent (UTC)", "newest sent (UTC)", "cause", "messages"), table, numbers=1)
         if any(not origin for origin, *_ in rows) and "stomp" not in login.url.partition("?")[0]:
-            remark("ActiveMQ Classic shows the origin of a letter that was sent over STOMP to a stomp:// URL only.")
+            remark(
+                "The origin of some letters is unknown. If the broker is ActiveMQ Classic, a stomp:// URL shows the"
+                " origin of letters that were sent over STOMP."
+            )
     looking.check()
 
 

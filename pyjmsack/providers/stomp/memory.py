@@ -30,13 +30,6 @@ class DeliveryCounts:
         Return ``None`` if this connection knows nothing of the message."""
         return self._counts.pop(hash(inbound.broker_id), None)
 
-    def passed_over(self, inbound: StompInbound) -> None:
-        """Remember that no caller had this delivery, because its subscription had ended when the message arrived. The
-        broker marks the next delivery of the message as redelivered, although no delivery has failed.
-        """
-        if not inbound.redelivery_count:
-            self._keep(inbound, 0)
-
     def remember(self, inbound: StompInbound, *, unseen: bool = False) -> None:
         """Keep the count of a message that goes back to the broker.
 
@@ -47,9 +40,6 @@ class DeliveryCounts:
         """
         count = inbound.redelivery_count + inbound.redeliveries
         if count or unseen:
-            self._keep(inbound, count)
-
-    def _keep(self, inbound: StompInbound, count: int) -> None:
-        self._counts[hash(inbound.broker_id)] = count
-        if len(self._counts) > _LIMIT:
-            self._counts.popitem(last=False)
+            self._counts[hash(inbound.broker_id)] = count
+            if len(self._counts) > _LIMIT:
+                self._counts.popitem(last=False)

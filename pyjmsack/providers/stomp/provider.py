@@ -198,15 +198,10 @@ class StompProvider(Lifecycle[StompEngine]):
         self._fail_opening(error)
 
     def on_message(self, name: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
-        """Give a message to the subscription of this name. A message for an ended subscription is dropped, because the
-        broker delivers the message again.
-        """
-        shared = self._the_shared
-        subscription = shared.subscriptions.get(name)
+        """Give a message to the subscription of this name. A message for an ended subscription is dropped."""
+        subscription = self._the_shared.subscriptions.get(name)
         if subscription is not None:
             subscription.receiver.deliver(subscription, head, body, refusal)
-        else:
-            shared.counts.passed_over(StompInbound(head, body, self._dialect, refusal))
 
     def on_burst_end(self) -> None:
         """Wake each consumer that got messages in this burst. Each consumer is woken once."""

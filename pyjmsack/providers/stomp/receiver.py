@@ -77,13 +77,12 @@ class StompReceiver:
         """Put a message into the inbox without decoding it. If the consumer is stopped, ignore the message, because the
         message goes back to the broker when its subscription ends."""
         subscriptions = self.subscriptions
-        inbound = StompInbound(head, body, self._dialect, refusal)
         if subscriptions.stopped or not subscription.open:
-            self._shared.counts.passed_over(inbound)
             return
         if self.info.browser and raw_header(head, b"\nbrowser:") == b"end":
             self._drain.browse_ended()
             return
+        inbound = StompInbound(head, body, self._dialect, refusal)
         inbound.consumer_id = self.info.id
         inbound.generation = self._shared.generation
         subscriptions.arrived += 1

@@ -130,13 +130,18 @@ def test_without_the_check_before_dispatch_a_transaction_judges_what_it_rolled_b
     assert ("a", UNDELIVERABLE) in bench.outcomes()
 
 
-def test_a_refusal_is_no_part_of_the_transaction_and_holds_for_all_consumers_of_the_connection_s113() -> None:
-    """The next rollback undid the refusal, and the message was handed out again."""
-    bench = Bench(
-        "jms.redeliveryPolicy.maxRedeliveries=1",
+def discarding(limit: int) -> Bench:
+    """Return a bench that discards what its own rollbacks brought over the limit."""
+    return Bench(
+        f"jms.redeliveryPolicy.maxRedeliveries={limit}",
         "jms.redeliveryPolicy.preDispatchCheck=false",
         "jms.redeliveryPolicy.outcome=ACCEPTED",
     )
+
+
+def test_a_refusal_is_no_part_of_the_transaction_and_holds_for_all_consumers_of_the_connection_s113() -> None:
+    """The next rollback undid the refusal, and the message was handed out again."""
+    bench = discarding(1)
     session, neighbour = bench.session(0), bench.session(0)
     consumer, other = bench.consumer(session), bench.consumer(neighbour)
     bench.arrive(consumer, FakeInbound("a", redeliveries=1))
@@ -155,11 +160,7 @@ def test_a_refusal_is_no_part_of_the_transaction_and_holds_for_all_consumers_of_
 
 def test_only_the_rollbacks_of_this_connection_count_before_a_message_is_discarded_s113() -> None:
     """A lost connection counts for each message sent ahead. Such a message was discarded before its last try."""
-    bench = Bench(
-        "jms.redeliveryPolicy.maxRedeliveries=2",
-        "jms.redeliveryPolicy.preDispatchCheck=false",
-        "jms.redeliveryPolicy.outcome=ACCEPTED",
-    )
+    bench = discarding(2)
     session = bench.session(0)
     consumer = bench.consumer(session)
     for count in (4, 7, 9):
@@ -172,11 +173,7 @@ def test_only_the_rollbacks_of_this_connection_count_before_a_message_is_discard
 
 def test_a_commit_that_fails_does_not_count_before_a_message_is_discarded_s113() -> None:
     """The broker refused a send of a function that returned, and the message was discarded."""
-    bench = Bench(
-        "jms.redeliveryPolicy.maxRedeliveries=0",
-        "jms.redeliveryPolicy.preDispatchCheck=false",
-        "jms.redeliveryPolicy.outcome=ACCEPTED",
-    )
+    bench = discarding(0)
     session = bench.session(0)
     consumer, producer = bench.consumer(session), bench.producer(session)
     for count in (0, 1):
@@ -195,21 +192,17 @@ def test_a_commit_that_fails_does_not_count_before_a_message_is_discarded_s113()
 
 
 def test_a_message_without_an_id_is_not_dropped_because_a_rollback_cannot_remember_it_s113() -> None:
-    bench = Bench(
-        "jms.redeliveryPolicy.maxRedeliveries=1",
-        "jms.redeliveryPolicy.preDispatchCheck=false",
-        "jms.redeliveryPolicy.outcome=ACCEPTED",
-    )
+    bench = discarding(1)
     consumer = bench.consumer(bench.session(0))
     bench.arrive(consumer, FakeInbound("", redeliveries=5))
     assert texts(consumer) == [""]
 
 
-def test_a_connection_remembers_a_limited_number_of_messages_over_the_limit_s113() -> None:
-    over = RolledBack(nullcontext())
+def test_a_connection_counts_the_rollbacks_of_a_limited_number_of_messages_s113() -> None:
+    rolled_back = RolledBack(nullcontext())
     for number in range(10_001):
-        over.add(number)
-    assert [over.times(number) for number in (0, 1, 10_000)] == [0, 1, 1]
+        rolled_back.add(number)
+    assert [rolled_back.times(number) for number in (0, 1, 10_000)] == [0, 1, 1]
 
 
 @pytest.mark.parametrize(("mode", "name"), [(1, "a"), (2, "a"), (0, "")], ids=["auto", "client", "without-an-id"])

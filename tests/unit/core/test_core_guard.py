@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from core_fakes import Bench, FakeInbound, FakeRuntime
 
+from pyjmsack.core.admission import Admission
 from pyjmsack.core.guard import DuplicateGuard, FileStore, HandedOut, MemoryStore, Store, make_store
 from pyjmsack.core.inbox import Inbox, make_inbox
 from pyjmsack.core.unsettled import Unsettled
@@ -264,9 +265,19 @@ def test_a_transaction_that_is_replayed_knows_its_large_messages_without_a_guard
     channel = Bench().connection.channel
     channel.url = parse_url(url)
     info = ConsumerInfo(1, 1, Queue("q"), prefetch=1)
-    inbox = make_inbox(channel, info, None, lambda: None, lambda inbound: False, transacted=transacted)
+    admission = Admission(channel, info, None, transacted=transacted)
+    inbox = make_inbox(channel, info, None, lambda: None, admission, transacted=transacted)
     inbox.deliver(Large())
     assert inbox.checks is identifies
+
+
+@pytest.mark.parametrize(("mode", "identifies"), [(0, True), (1, False)], ids=["transacted", "auto"])
+def test_a_limit_that_counts_rollbacks_knows_its_large_messages_without_a_guard(mode: int, identifies: bool) -> None:
+    """S113: the digest was computed on the loop of the user when the transaction was rolled back."""
+    bench = Bench("jms.redeliveryPolicy.maxRedeliveries=1", "jms.redeliveryPolicy.preDispatchCheck=false")
+    consumer = bench.consumer(bench.session(mode))
+    consumer.inbox.deliver(Large())
+    assert consumer.inbox.checks is identifies
 
 
 def test_without_a_guard_a_large_message_waits_for_no_digest() -> None:

@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-from pyjmsack.providers.stomp.dialect import dialect_of
-from pyjmsack.providers.stomp.inbound import StompInbound
-from pyjmsack.providers.stomp.memory import DeliveryCounts
 from pyjmsack.providers.stomp.redelivery import LocalRedelivery
 
 
@@ -36,15 +33,3 @@ def test_a_message_that_never_succeeds_is_told_of_once(caplog: pytest.LogCapture
     (said,) = caplog.messages
     assert said.startswith("a message of orders failed 100 times")
     assert "jms.redeliveryPolicy.maxRedeliveries" in said
-
-
-@pytest.mark.parametrize(("flag", "known"), [(b"", 0), (b"redelivered:true\n", None)], ids=["first", "redelivered"])
-def test_a_delivery_for_an_ended_subscription_is_no_delivery(flag: bytes, known: int | None) -> None:
-    """S110: the broker marked the next delivery as redelivered, which counted towards the limit of redeliveries."""
-    counts = DeliveryCounts()
-
-    def arrived(flag: bytes) -> StompInbound:
-        return StompInbound(b"\nmessage-id:ID:1\n" + flag, b"", dialect_of("classic-6"), None)
-
-    counts.passed_over(arrived(flag))
-    assert counts.of(arrived(b"redelivered:true\n")) == known
