@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pyjmsack.migrate.bean_keys import CLASSES
-from pyjmsack.migrate.java_tokens import Tokens, head_of, simple_name, split, tokens_of
+from pyjmsack.migrate.java_tokens import Tokens, head_of, simple_name, split
 from pyjmsack.migrate.java_values import Known, fields_of, value_of
 
 __all__ = ["Argument", "Bean", "Made", "Property", "beans_of", "by_name"]
@@ -98,13 +98,12 @@ class Bean:
     """For each parameter of the method, the name of the bean that the parameter gets."""
 
 
-def beans_of(file: str, text: str, known: Known) -> list[Bean]:
+def beans_of(file: str, tokens: Tokens, known: Known) -> list[Bean]:
     """Return the beans for messaging of one file.
 
     Args:
         known: the values of constants and properties.
     """
-    tokens = tokens_of(text)
     known = known.also(fields_of(tokens, known))
     found: list[Bean] = []
     index = 0

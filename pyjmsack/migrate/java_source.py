@@ -18,7 +18,7 @@ from pyjmsack.migrate.java_functions import read_functions
 from pyjmsack.migrate.java_listeners import read_listeners
 from pyjmsack.migrate.java_schedules import read_schedules
 from pyjmsack.migrate.java_templates import Template
-from pyjmsack.migrate.java_tokens import tokens_of
+from pyjmsack.migrate.java_tokens import Tokens, tokens_of
 from pyjmsack.migrate.java_values import Known, constants_of
 from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
 from pyjmsack.migrate.values import shown
@@ -326,6 +326,7 @@ def read_sources(
     shapes: dict[str, Shape] = {}
     sent: list[str] = []
     prefixes: dict[str, str] = {}
+    read: dict[str, Tokens] = {}
     for file, text in _worth(codes, others).items():
         tokens = tokens_of(text)
         prefixes.update(prefixes_of(tokens) if "ConfigurationProperties" in text else ())
@@ -333,16 +334,18 @@ def read_sources(
         for name, shape in classes_of(tokens).items():
             shape.file = file
             shapes.setdefault(name, shape)
-        sent += sent_in(tokens) if file in codes else ()
+        if file in codes:
+            read[file] = tokens
+            sent += sent_in(tokens)
     findings.classes = with_bases(shapes)
     findings.sent += [name for name in dict.fromkeys(sent) if name in shapes]
     shared = {name: value for each in constants.values() for name, value in each.items() if "." in name}
-    read = {file: tokens_of(text) for file, text in codes.items()}
     names = {
         file: Known(known, {**shared, **constants[file], **configured_names(tokens, prefixes, known)})
         for file, tokens in read.items()
     }
-    found = [bean for file, text in codes.items() if "@Bean" in text for bean in beans_of(file, text, names[file])]
+    with_beans = [file for file, text in codes.items() if "@Bean" in text]
+    found = [bean for file in with_beans for bean in beans_of(file, read[file], names[file])]
     imports = {file: " ".join(_IMPORT.findall(text)) for file, text in codes.items()}
     start = len(findings.rows)
     beans = BeanRows(findings, settings, found, imports)

@@ -51,10 +51,13 @@ class Tokens:
 
     def is_at(self, index: int, *texts: str) -> bool:
         """Return whether these words or marks are the tokens from ``index`` on."""
-        return all(
-            index + offset < len(self.all) and self.all[index + offset].text == text
-            for offset, text in enumerate(texts)
-        )
+        if index + len(texts) > len(self.all):
+            return False
+        for text in texts:
+            if self.all[index].text != text:
+                return False
+            index += 1
+        return True
 
     def source(self, part: Sequence[int]) -> str:
         """Return tokens as one text for a row or an error."""
