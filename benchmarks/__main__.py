@@ -17,7 +17,7 @@ from rich.progress import Progress, TaskID
 
 from benchmarks import auditing, memory, profiling, report, restore, tasks
 from benchmarks.fuzz import run as fuzzing
-from benchmarks.fuzz.targets import TARGETS
+from benchmarks.fuzz.targets import ON_PROTON, TARGETS, proton_is_installed
 from benchmarks.growing import COMMANDS, clear_errors
 from benchmarks.job import PASSWORD_VARIABLE, USERNAME_VARIABLE
 from benchmarks.run import run
@@ -310,10 +310,18 @@ def fuzz_command(
         found = fuzzing.replay(replay)
         click.echo(found or "nothing is wrong with it")
         context.exit(1 if found else 0)
+    chosen = [*(targets or TARGETS)]
+    if not proton_is_installed():
+        left_out = [name for name in chosen if name in ON_PROTON]
+        advice = f"{', '.join(left_out)}: proton is not installed; run pip install -e '.[proton]'"
+        if targets and left_out:
+            raise click.UsageError(advice)
+        chosen = [name for name in chosen if name not in ON_PROTON]
+        click.echo(f"left out: {advice}")
     seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
     click.echo(f"seed {seed}")
     with Console(stderr=True).status("") as status:
-        reports = fuzzing.run(targets or [*TARGETS], seed, minutes, out, status.update)
+        reports = fuzzing.run(chosen, seed, minutes, out, status.update)
     for one in reports:
         click.echo(one.sentence())
     context.exit(1 if any(one.findings for one in reports) else 0)

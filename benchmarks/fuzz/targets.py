@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import random
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -15,7 +16,7 @@ from benchmarks.fuzz.stomp import run_stomp, stomp_input
 from benchmarks.fuzz.texts import run_selector, run_url, selector_input, url_input
 from benchmarks.fuzz.websocket import run_websocket, websocket_input
 
-__all__ = ["TARGETS", "Target"]
+__all__ = ["ON_PROTON", "TARGETS", "Target", "proton_is_installed"]
 
 
 class Target(NamedTuple):
@@ -40,3 +41,11 @@ TARGETS: Final[dict[str, Target]] = {
     "beats": Target(beats_input, run_beats, "heart-beats and idle time-outs"),
 }
 """By name."""
+
+ON_PROTON: Final = tuple(name for name, target in TARGETS.items() if target.run is run_proton)
+"""The targets that need the extra ``proton``."""
+
+
+def proton_is_installed() -> bool:
+    """Return whether the targets of ``ON_PROTON`` can run here."""
+    return importlib.util.find_spec("proton") is not None

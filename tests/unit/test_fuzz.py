@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from without_proton import REASON
 
+import benchmarks.__main__ as benchmarks
 from benchmarks.fuzz import amqp, run, stomp, targets, websocket, worker
 from benchmarks.fuzz.bench import FindingError
 from benchmarks.fuzz.values import described, frame
@@ -185,3 +187,17 @@ def test_a_worker_that_dies_is_reported_with_its_exit_code(monkeypatch: pytest.M
     monkeypatch.setattr(run.subprocess, "Popen", lambda command, **pipes: real(dead, **pipes))
     fault, last = run._watch(run.Report("body"), ["body", "1", "7", "1", "absent"], lambda line: None)
     assert (fault, last) == ("the process died with exit code 3", 7)
+
+
+def test_without_proton_its_targets_are_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They used to be reported as findings: `AttributeError: 'NoneType' object has no attribute 'receive_data'`."""
+    ran: list[str] = []
+    monkeypatch.setattr(benchmarks, "proton_is_installed", lambda: False)
+    monkeypatch.setattr(run, "run", lambda chosen, *others: ran.extend(chosen) or [])
+    result = CliRunner().invoke(benchmarks.main, ["fuzz", "--minutes", "1"])
+    assert result.exit_code == 0, result.output
+    assert "left out: amqp-proton, credit-proton: proton is not installed" in result.output
+    assert ran == [name for name in targets.TARGETS if name not in targets.ON_PROTON]
+    asked = CliRunner().invoke(benchmarks.main, ["fuzz", "--target", "amqp-proton"])
+    assert asked.exit_code == 2
+    assert "pip install -e '.[proton]'" in asked.output
