@@ -311,12 +311,12 @@ def fuzz_command(
         click.echo(found or "nothing is wrong with it")
         context.exit(1 if found else 0)
     chosen = [*(targets or TARGETS)]
-    if not proton_is_installed():
-        left_out = [name for name in chosen if name in ON_PROTON]
+    left_out = [] if proton_is_installed() else [name for name in chosen if name in ON_PROTON]
+    if left_out:
         advice = f"{', '.join(left_out)}: proton is not installed; run pip install -e '.[proton]'"
-        if targets and left_out:
+        if targets:
             raise click.UsageError(advice)
-        chosen = [name for name in chosen if name not in ON_PROTON]
+        chosen = [name for name in chosen if name not in left_out]
         click.echo(f"left out: {advice}")
     seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
     click.echo(f"seed {seed}")

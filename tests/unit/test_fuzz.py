@@ -198,6 +198,9 @@ def test_without_proton_its_targets_are_left_out_and_named(monkeypatch: pytest.M
     assert result.exit_code == 0, result.output
     assert "left out: amqp-proton, credit-proton: proton is not installed" in result.output
     assert ran == [name for name in targets.TARGETS if name not in targets.ON_PROTON]
+    others = CliRunner().invoke(benchmarks.main, ["fuzz", "--target", "stomp"])
+    assert "left out" not in others.output, "nothing is"
+    assert ran[-1] == "stomp"
     asked = CliRunner().invoke(benchmarks.main, ["fuzz", "--target", "amqp-proton"])
     assert asked.exit_code == 2
     assert "pip install -e '.[proton]'" in asked.output

@@ -280,5 +280,5 @@ HOSTILE += ["@JmsListener(", "@"]
 @pytest.mark.parametrize("part", HOSTILE)
 def test_the_time_grows_with_the_length_of_a_source_only(tmp_path: Path, part: str) -> None:
     """A quadratic reader would take minutes for it."""
-    text = "class jms { " + part * (50_000 // len(part)) + "\n@Bean A f() {" + "a.b(" * 5_000
+    text = "class jms { " + part * (100_000 // len(part)) + "\n@Bean A f() {" + "a.b(" * 5_000
     of_text(tmp_path, "A.java", text)
