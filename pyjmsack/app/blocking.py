@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from pyjmsack.app.service import Service
-from pyjmsack.app.steps import Event, Limit, Steps, Task
+from pyjmsack.app.steps import Event, Limit, Step, Steps, Task
 from pyjmsack.app.trial import embedded, own_url
 from pyjmsack.loggers import get_logger
 from pyjmsack.sync import ConnectionFactory, Session
@@ -104,6 +104,10 @@ class BlockingFace:
     def spawn(self, steps: Steps[None], name: str) -> Task:
         """Run steps in a thread of their own."""
         return Thread(steps, name)
+
+    def away(self, function: Callable[[], Any]) -> Step:
+        """Return the function itself, because a slow function holds up only the thread of its worker."""
+        return function
 
     def ends(self, error: BaseException) -> bool:
         """Return whether this error ends the worker. Only ``GeneratorExit`` ends a worker. A ``KeyboardInterrupt`` or

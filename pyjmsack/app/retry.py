@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -21,22 +22,32 @@ class Failures:
     """How often a listener raised for each message, in this process. The oldest messages are forgotten first.
 
     ``Retry(then="drop")`` uses these counts, and not those of the broker, because a lost connection raises the count of
-    the broker for messages that no function had.
+    the broker for messages that no function had. A message id is not enough as a key, because some senders use an id
+    again for another message.
     """
 
     def __init__(self) -> None:
-        self._times: OrderedDict[str, int] = OrderedDict()
+        self._times: OrderedDict[int, int] = OrderedDict()
 
-    def add(self, message_id: str | None) -> int:
-        """Count a failure, and return the number of failures of this message. A message without an id is not counted,
-        because it cannot be found again. The number is 0 then, so the message is never dropped.
+    def add(self, key: Hashable | None) -> int:
+        """Count a failure, and return the number of failures of this message.
+
+        Args:
+            key: the destination and the identity of the message. ``None`` = the message has no identity, so it cannot
+                be found again. Such a failure is not counted, and the number is 0, so the message is never dropped.
         """
-        if message_id is None:
+        if key is None:
             return 0
-        times = self._times[message_id] = self._times.pop(message_id, 0) + 1
+        number = hash(key)  # a number, because an identity may be long
+        times = self._times[number] = self._times.pop(number, 0) + 1
         if len(self._times) > _MOST_FAILED:
             self._times.popitem(last=False)  # one step, because several threads may fail at the same time
         return times
+
+    def forget(self, key: Hashable | None) -> None:
+        """Forget the failures of a message that is done, because another message may have the same identity."""
+        if key is not None:
+            self._times.pop(hash(key), None)
 
 
 @dataclass(frozen=True)

@@ -368,6 +368,8 @@ class Service:
 
     def _container(self, listener: Listener) -> Container:
         factory = self._factory(self.options_of(listener), self._client_id_of(listener))
+        if listener.retry is not None:  # otherwise jms.redeliveryPolicy[orders.>].… would override the listener's retry
+            factory._drop_policies_of_destinations()
         return Container(self._face, listener, factory, self._stop_timeout)
 
     def _start(self) -> Steps[None]:

@@ -104,6 +104,10 @@ class Face(Protocol):
         """Run steps beside other steps, in a new thread or in a new task."""
         ...
 
+    def away(self, function: Callable[[], Any]) -> Step:
+        """Return the step that calls a function that takes long and does not wait."""
+        ...
+
     def ends(self, error: BaseException) -> bool:
         """Return whether this error ends the thread or the task of the worker. Then the worker must end too."""
         ...

@@ -8,13 +8,14 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 from pyjmsack.aio._runtime import ends_task, make_task
 from pyjmsack.aio.connection import ConnectionFactory
 from pyjmsack.aio.session import Session
 from pyjmsack.app.service import Service
-from pyjmsack.app.steps import Event, Limit, Steps, Task
+from pyjmsack.app.steps import Event, Limit, Step, Steps, Task
 from pyjmsack.app.trial import embedded, own_url
 from pyjmsack.loggers import get_logger
 
@@ -102,6 +103,10 @@ class AioFace:
     def spawn(self, steps: Steps[None], name: str) -> Task:
         """Run steps in a task of their own."""
         return AioTask(steps, name)
+
+    def away(self, function: Callable[[], Any]) -> Step:
+        """Return the step that calls the function in a thread, because on the event loop it would hold up all tasks."""
+        return partial(asyncio.to_thread, function)
 
     def ends(self, error: BaseException) -> bool:
         """Return whether this task itself is to be cancelled. A ``CancelledError`` alone does not show this, because

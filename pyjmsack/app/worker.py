@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pyjmsack.app.answer import Answer
 from pyjmsack.app.joining import CURRENT, Joined
 from pyjmsack.app.listener import Listener, destination_of
 from pyjmsack.app.steps import Face, Step, Steps, Task
+from pyjmsack.destination import Destination
 from pyjmsack.errors import JMSException, TransactionRolledBackException
 from pyjmsack.loggers import get_logger
 from pyjmsack.message import Message
@@ -42,6 +43,29 @@ class Counts:
         self.succeeded += other.succeeded
         self.failed += other.failed
         self.rolled_back += other.rolled_back
+
+
+class Taken(NamedTuple):
+    """A message, and headers that are read before its listener runs. If the listener sends the message on, the send
+    overwrites these headers in the message.
+    """
+
+    message: Message
+    message_id: str | None
+    destination: Destination | None
+    delivery_count: int
+
+    @classmethod
+    def of(cls, message: Message) -> Taken:
+        """Read the headers of a message."""
+        return cls(message, message.message_id, message.destination, message.delivery_count)
+
+    def key(self) -> Hashable | None:
+        """Return what all deliveries of this message have in common, and no other message has. Return ``None`` if the
+        message has no identity (S105). For a large message the call takes long.
+        """
+        identity = self.message._delivery.identity()
+        return None if identity is None else (self.destination, identity)
 
 
 class Worker:
@@ -163,12 +187,13 @@ class Worker:
 
     def _handle(self, session: Any, producer: Any, message: Message) -> Steps[None]:
         self.counts.received += 1
+        taken = Taken.of(message)
         processing = None if self._processing is None else self._processing(message)
         if processing is None:
-            yield from self._process(session, producer, message, None)
+            yield from self._process(session, producer, taken, None)
             return
         try:
-            yield from self._process(session, producer, message, processing.end)
+            yield from self._process(session, producer, taken, processing.end)
         finally:
             processing.leave()
 
@@ -176,7 +201,7 @@ class Worker:
         self,
         session: Any,
         producer: Any,
-        message: Message,
+        taken: Taken,
         processed: Callable[[BaseException | None], None] | None,
     ) -> Steps[None]:
         listener = self._listener
@@ -184,10 +209,10 @@ class Worker:
         token = CURRENT.set(joined)
         try:
             try:
-                arguments = listener.arguments.bind(message, session, listener.converter)
+                arguments = listener.arguments.bind(taken.message, session, listener.converter)
                 result = yield partial(listener.function, **arguments)
                 if result is not None:
-                    yield from self._answer(producer, message, result)
+                    yield from self._answer(producer, taken, result)
             finally:
                 joined.over = True
         except BaseException as error:  # a ``sys.exit()`` in a listener does not end the service
@@ -195,30 +220,27 @@ class Worker:
                 processed(error)
             if self._face.ends(error):
                 raise
-            yield from self._failed(session, message, error)
+            yield from self._failed(session, taken, error)
         else:
             if processed is not None:
                 processed(None)
-            yield from self._succeeded(session, message)
+            yield from self._succeeded(session, taken)
         finally:
             joined.done = True
             CURRENT.reset(token)
 
-    def _answer(self, producer: Any, message: Message, result: object) -> Steps[None]:
-        listener = self._listener
+    def _answer(self, producer: Any, taken: Taken, result: object) -> Steps[None]:
+        listener, message = self._listener, taken.message
         given = result if isinstance(result, Answer) else Answer(result)
-        where = listener.reply_to if given.to is None else destination_of(given.to)
-        if where is None and message.reply_to is None:
+        where = message.reply_to or listener.reply_to if given.to is None else destination_of(given.to)
+        if where is None:
             self._warn_of_answer()
             return
         answer = listener.converter.to_message(given.body)
         for name, value in (given.properties or {}).items():
             answer.properties[name] = value
-        if given.to is None and message.reply_to is not None:
-            yield partial(producer.reply, message, answer, **given.how())
-        else:
-            answer.correlation_id = message.correlation_id or message.message_id
-            yield partial(producer.send, answer, where, **given.how())
+        answer.correlation_id = message.correlation_id or taken.message_id
+        yield partial(producer.send, answer, where, **given.how())
 
     def _warn_of_answer(self) -> None:
         if not self._warned:
@@ -227,7 +249,7 @@ class Worker:
                 "listener %r returned a value, but neither the message nor the listener has a reply_to", self._name
             )
 
-    def _succeeded(self, session: Any, message: Message) -> Steps[None]:
+    def _succeeded(self, session: Any, taken: Taken) -> Steps[None]:
         if self.transacted:
             try:
                 yield session.commit
@@ -242,7 +264,9 @@ class Worker:
                 log.warning("listener %r: %s: %s", self._name, outcome, error)
                 return
         elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
-            yield message.accept  # accept() does nothing if the listener chose an outcome itself
+            yield taken.message.accept  # accept() does nothing if the listener chose an outcome itself
+        if self._counts_failures and taken.delivery_count > 1:
+            self._listener.failures.forget((yield from self._key(taken)))
         self.counts.succeeded += 1
 
     @property
@@ -251,30 +275,45 @@ class Worker:
 
     # -- a listener that raised ---------------------------------------------------------------------------------
 
-    def _failed(self, session: Any, message: Message, error: BaseException) -> Steps[None]:
+    def _failed(self, session: Any, taken: Taken, error: BaseException) -> Steps[None]:
         self.counts.failed += 1
         self._undone = True
-        deliveries = message.delivery_count
-        log.error("listener %r failed with %s, delivery %d: %s", self._name, message.message_id, deliveries, error)
+        log.error(
+            "listener %r failed with %s, delivery %d: %s", self._name, taken.message_id, taken.delivery_count, error
+        )
         log.debug("listener %r", self._name, exc_info=error)
-        then = self._given_up(message)
-        yield from self._tell(message, error)
-        yield from self._undo(session, message, then)
+        then = yield from self._given_up(taken)
+        yield from self._tell(taken.message, error)
+        yield from self._undo(session, taken.message, then)
 
-    def _given_up(self, message: Message) -> str | None:
+    @property
+    def _counts_failures(self) -> bool:
+        retry = self._listener.retry
+        return retry is not None and retry.then == "drop" and self._listener.mode is not AckMode.NO_ACKNOWLEDGE
+
+    def _key(self, taken: Taken) -> Steps[Hashable | None]:
+        if taken.message._delivery.heavy:
+            key: Hashable | None = yield self._face.away(taken.key)
+            return key
+        return taken.key()
+
+    def _given_up(self, taken: Taken) -> Steps[str | None]:
         """Return what happens to a failed message that is over the limit, and log it. Return ``None`` if the message is
         not over the limit.
         """
         retry = self._listener.retry
         if retry is None or self._listener.mode is AckMode.NO_ACKNOWLEDGE:
             return None
-        drops = retry.then == "drop"
-        deliveries = self._listener.failures.add(message.message_id) if drops else message.delivery_count
+        deliveries, key = taken.delivery_count, None
+        if self._counts_failures:
+            key = yield from self._key(taken)
+            deliveries = self._listener.failures.add(key)
         if not retry.last(deliveries):
             return None
         log.error(
-            "listener %r gives up %s after %d deliveries: %s", self._name, message.message_id, deliveries, retry.then
+            "listener %r gives up %s after %d deliveries: %s", self._name, taken.message_id, deliveries, retry.then
         )
+        self._listener.failures.forget(key)
         return retry.then
 
     def _undo(self, session: Any, message: Message, then: str | None) -> Steps[None]:

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -296,9 +296,13 @@ class _Import:
     def _send_all(self, session: Session, place: Destination, items: Iterator[Item], recognised: bool) -> None:
         producer = session.create_producer(place)
         self._progress.save()
-        while batch := list(self._ready(islice(items, self._batch))):
+        while batch := list(islice(items, self._batch)):
             answers = []
-            for number, (item, options) in enumerate(batch, self._progress.lines + 1):
+            for number, item in enumerate(batch, self._progress.lines + 1):
+                options = self._options(item)
+                if options is not None:
+                    self._pace.wait()
+                    options = self._options(item)  # again, because its time goes on during the wait
                 if options is None:
                     self.expired += 1
                     continue
@@ -308,7 +312,6 @@ class _Import:
                 if recognised:
                     duplicate_id = f"pyjmsack-import:{self._progress.token}:{number}:{item.digest}"
                     item.message.properties[DUPLICATE_ID] = duplicate_id
-                self._pace.wait()
                 try:
                     answers.append(producer.send_async(item.message, **options))
                 except MessageFormatException as refused:
@@ -329,16 +332,14 @@ class _Import:
         progress.reason = progress.reason or f"{item.place}: {refused}"[:_LONGEST_REASON]
         progress.unsendable += 1
 
-    def _ready(self, items: Iterable[Item]) -> Iterator[tuple[Item, dict[str, Any] | None]]:
-        """Yield each item with the options of its send, or with ``None`` if its message has expired."""
-        for item in items:
-            options = dict(item.options)
-            if self._ignore_expiry:
-                options.pop("time_to_live", None)
-            elif item.expiration is not None:
-                left = (item.expiration - datetime.now(timezone.utc)).total_seconds()
-                if left <= 0:
-                    yield item, None
-                    continue
-                options["time_to_live"] = left
-            yield item, options
+    def _options(self, item: Item) -> dict[str, Any] | None:
+        """Return the options for a send of this item now, or ``None`` if its message has expired."""
+        options = dict(item.options)
+        if self._ignore_expiry:
+            options.pop("time_to_live", None)
+        elif item.expiration is not None:
+            left = (item.expiration - datetime.now(timezone.utc)).total_seconds()
+            if left <= 0:
+                return None
+            options["time_to_live"] = left
+        return options

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -81,6 +82,12 @@ class FactoryFacade(StrictNames):
             raise UnsupportedFeatureException(missing_extra("ledger", "A ledger"))
         if self._url.connection.tracing == "opentelemetry" and not _has_opentelemetry():
             raise UnsupportedFeatureException(missing_extra("otel", "jms.tracing=opentelemetry"))
+
+    def _drop_policies_of_destinations(self) -> None:
+        """Drop the redelivery policies of single destinations, so that the general policy decides everywhere. An
+        ``App`` calls this method for a listener that has its own ``Retry``.
+        """
+        self._url = replace(self._url, connection=replace(self._url.connection, redelivery_policies=()))
 
     def _login(self, username: str | None, password: str | None) -> ConnectionInfo:
         explicit = self._client_id is not None

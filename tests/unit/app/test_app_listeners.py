@@ -23,6 +23,7 @@ from pyjmsack import (
     aio,
 )
 from pyjmsack.backoff import Backoff
+from pyjmsack.types import Outcome
 
 URL = "amqp://localhost:1"
 
@@ -181,6 +182,21 @@ def test_a_retry_of_the_url_counts_unless_the_listener_has_its_own() -> None:
     assert app.options_of(app.listeners["a"]) == {}
     chosen = app.options_of(app.listeners["b"])
     assert (chosen["jms.redeliveryPolicy.maxRedeliveries"], chosen["jms.redeliveryPolicy.outcome"]) == (1, "ACCEPTED")
+
+
+@pytest.mark.parametrize("in_url", [True, False])
+def test_a_listener_with_its_own_retry_gets_no_policy_of_a_single_destination(in_url: bool) -> None:
+    """The policy of ``[orders.>]`` overrode the listener's retry, so messages were dropped that no function had."""
+    special = "jms.redeliveryPolicy[orders.>].maxRedeliveries"
+    app = App(f"{URL}?{special}=0") if in_url else App(URL, options={special: 0})
+    app.listener("orders.a")(nothing)
+    app.listener("orders.b", retry=Retry(5, then="drop"))(nothing)
+    a, b = (
+        app._container(each).link._factory._url.connection.redelivery_policy_for(each.destination)
+        for each in app.listeners.values()
+    )
+    assert a.max_redeliveries == 0
+    assert (b.max_redeliveries, b.outcome) == (5, Outcome.ACCEPTED)
 
 
 def test_waits_between_attempts_grow_to_30_seconds_and_are_short_again_after_a_calm_time() -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
-from pyjmsack import App, TextMessage, TransactionRolledBackException, aio
+from pyjmsack import App, Message, Queue, Retry, TextMessage, TransactionRolledBackException, aio
 from pyjmsack.app.worker import Worker
 
 
-def worker_of(app: Any, mock: type[MagicMock]) -> tuple[Worker, Any]:
-    """Return a worker of the app's only listener, and a connection that has one message for it."""
+def worker_of(app: Any, mock: type[MagicMock], *messages: Any) -> tuple[Worker, Any]:
+    """Return a worker of the app's only listener, and a connection that has these messages for it, or one message."""
     session = mock()
     consumer = session.create_consumer.return_value
-    consumer.receive.side_effect = [TextMessage("body"), None]
+    consumer.receive.side_effect = [*(messages or [TextMessage("body")]), None]
     consumer.stats.buffered = 0
     consumer._processing = MagicMock(return_value=None)
     connection = mock()
@@ -101,3 +103,124 @@ def test_a_stop_in_which_a_connection_does_not_end_is_not_reported_as_finished(c
     finished = app._face.run(app._joined(MagicMock(connection=connection), task, 0.0, 0.0))
     assert finished is (connection is None)
     task.abandon.assert_called_once_with()
+
+
+# -- Retry(then="drop") counts the errors of the function for each message ---------------------------------------------
+
+
+class Received(TextMessage):
+    """A message whose methods can be replaced."""
+
+
+def delivered(identity: bytes | None, *, delivery: int = 1, message_id: str = "ID:1", heavy: bool = False) -> Any:
+    """Return a received message whose id is in use for other messages too, as some senders do."""
+    message: Any = Received("body")
+    message._message_id = message_id
+    message._destination = Queue("orders")
+    message._redelivery_count = delivery - 1
+    message._delivery = SimpleNamespace(identity=lambda: identity, heavy=heavy)
+    message.accept, message.modify = MagicMock(), MagicMock()
+    return message
+
+
+def outcomes(app: Any, *messages: Any) -> list[str]:
+    """Let the app's only listener take the messages, and return what happened to each."""
+    worker, connection = worker_of(app, MagicMock, *messages)
+    app._face.run(worker.run(connection))
+    assert worker.error is None
+    return ["accepted" if each.accept.called else "given back" for each in messages]
+
+
+def failing(*, limit: int, mode: str = "individual") -> App:
+    """Return an app whose listener fails whenever it gets a message."""
+    app = App("amqp://localhost:1")
+
+    @app.listener("orders", mode=mode, retry=Retry(limit, delay=0, then="drop"))
+    def order(body: str) -> None:
+        raise ValueError("no")
+
+    return app
+
+
+def test_the_errors_of_a_message_do_not_count_for_another_message_with_its_id() -> None:
+    """Some senders begin with the id 1 at each start. The second message was acknowledged after its first error."""
+    first, other = delivered(b"a"), delivered(b"b")
+    again = delivered(b"a", delivery=2)
+    assert outcomes(failing(limit=1), first, other, again) == ["given back", "given back", "accepted"]
+
+
+def test_a_message_that_was_dropped_or_succeeded_leaves_no_count_behind() -> None:
+    assert outcomes(failing(limit=1), *[delivered(b"a", delivery=1 + number % 2) for number in range(4)]) == [
+        "given back",
+        "accepted",
+        "given back",
+        "accepted",
+    ]
+    app, fails = App("amqp://localhost:1"), iter([True, False, True])
+
+    @app.listener("orders", mode="individual", retry=Retry(1, delay=0, then="drop"))
+    def order(body: str) -> None:
+        if next(fails):
+            raise ValueError("no")
+
+    messages = [delivered(b"a"), delivered(b"a", delivery=2), delivered(b"a")]
+    assert outcomes(app, *messages) == ["given back", "accepted", "given back"]
+
+
+def test_a_function_that_sends_its_message_on_changes_neither_the_count_nor_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A send writes a new id and destination into the message. So each error counted for another message."""
+    app = App("amqp://localhost:1")
+
+    @app.listener("orders", mode="individual", retry=Retry(1, delay=0, then="drop"))
+    def order(message: Message) -> None:
+        message._message_id, message._destination, message._redelivery_count = "ID:new", Queue("elsewhere"), 0
+        raise ValueError("no")
+
+    assert outcomes(app, delivered(b"a"), delivered(b"a", delivery=2)) == ["given back", "accepted"]
+    assert "gives up ID:1 after 2 deliveries: drop" in caplog.text
+    assert "failed with ID:1, delivery 2" in caplog.text
+    assert "ID:new" not in caplog.text
+
+
+def test_an_answer_has_the_id_of_the_request_although_the_function_sent_the_request_on() -> None:
+    app = App("amqp://localhost:1")
+
+    @app.listener("orders", reply_to="answers")
+    def order(message: Message) -> str:
+        message._message_id = "ID:new"
+        return "done"
+
+    worker, connection = worker_of(app, MagicMock, delivered(b"a"))
+    app._face.run(worker.run(connection))
+    producer = connection.create_session.return_value.create_producer.return_value
+    ((answer, where),) = [call.args for call in producer.send.call_args_list]
+    assert (answer.correlation_id, where) == ("ID:1", Queue("answers"))
+
+
+@pytest.mark.parametrize("mode", ["individual", "transacted"])
+def test_a_message_without_an_identity_is_never_dropped_nor_said_to_be(
+    mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S113: in a transacted session, the log said that the message is given up, but the message came again."""
+    messages = [delivered(None, delivery=1 + number) for number in range(3)]
+    assert outcomes(failing(limit=0, mode=mode), *messages) == ["given back"] * 3
+    assert "gives up" not in caplog.text
+
+
+def test_in_asyncio_a_thread_computes_the_identity_of_a_large_message() -> None:
+    app, threads = aio.App("amqp://localhost:1"), []
+
+    @app.listener("orders", mode="individual", retry=Retry(0, then="drop"))
+    async def order(body: str) -> None:
+        raise ValueError("no")
+
+    message = delivered(b"a", heavy=True)
+    message.accept = AsyncMock()
+    message._delivery.identity = lambda: threads.append(threading.current_thread())
+    worker, connection = worker_of(app, AsyncMock, message)
+    message.modify = AsyncMock()
+    asyncio.run(app._face.run(worker.run(connection)))
+    assert len(threads) == 1
+    assert threads[0] is not threading.current_thread()

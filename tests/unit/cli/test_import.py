@@ -1,16 +1,24 @@
-"""The record of an import: it writes through no link of others, and a damaged one is refused."""
+"""An import: its record writes through no link of others, a damaged record is refused, and expired messages are left
+out.
+"""
 
 from __future__ import annotations
 
 import json
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
 
+from pyjmsack import Queue, TextMessage
+from pyjmsack.cli import import_
 from pyjmsack.cli.errors import Failure
-from pyjmsack.cli.import_ import _Progress
+from pyjmsack.cli.import_ import _Import, _Progress
+from pyjmsack.cli.send_input import Item
 
 
 def test_the_record_of_an_import_is_not_written_through_a_link(tmp_path: Path) -> None:
@@ -84,3 +92,24 @@ def test_an_import_does_not_go_on_with_the_record_of_another_version(tmp_path: P
 def test_a_record_that_cannot_be_written_ends_the_import_with_a_line(tmp_path: Path) -> None:
     with pytest.raises(Failure, match=r"how far the import came.*nowhere"):
         _Progress.of(tmp_path / "nowhere" / "orders.progress", "orders").save()
+
+
+def test_a_message_that_expires_while_the_rate_holds_it_back_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The times were computed for a whole batch before its first wait, so that expired messages came to life again."""
+    now = start = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    monkeypatch.setattr(import_, "datetime", SimpleNamespace(now=lambda zone: now))
+
+    def wait() -> None:
+        nonlocal now
+        now += timedelta(seconds=1)
+
+    pace, session, stop = MagicMock(), MagicMock(), MagicMock(requested=False)
+    pace.wait.side_effect = wait
+    job = _Import(_Progress.of(None, "orders"), False, 100, pace, stop, MagicMock())
+    lives = (0.5, 2.5, 2.5, -1)  # the time when the message expires, in seconds after the start
+    items = [Item(f"line {each}", TextMessage("x"), expiration=start + timedelta(seconds=each)) for each in lives]
+    job._send_all(session, Queue("orders"), iter(items), recognised=False)
+    sends = session.create_producer.return_value.send_async.call_args_list
+    assert [call.kwargs for call in sends] == [{"time_to_live": 0.5}]
+    assert (job.sent, job.expired) == (1, 3)
+    assert pace.wait.call_count == 3  # nothing waits for a message that expired before
