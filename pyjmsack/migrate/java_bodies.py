@@ -23,6 +23,7 @@ _NO_TYPE: Final = {"Duration", "Period", "LocalTime", "OffsetTime", "Year", "Yea
 """Types of ``java.time`` that no Python type replaces in the body of a message."""
 _CAMEL: Final = re.compile(r"_*[A-Za-z0-9]+", re.ASCII)
 """The pattern of names that ``camel_case=True`` does not change."""
+_WORD: Final = re.compile(r"\w+")
 _DEFAULT: Final = re.compile(r"([A-Za-z_]\w*)(?:\.(\w+)|\()", re.ASCII)
 
 
@@ -63,15 +64,26 @@ def _say_unknown(findings: Findings) -> None:
     """Add a row for each class whose fields no source has, because the dataclass of such a class would be empty, and
     all values of a body would be lost.
     """
-    for name, fields in used_classes(findings).items():
-        if fields is None:
-            place = next((one.place for one in findings.listeners if name in str((one.parameters, one.answers))), None)
-            place = place or next((one.place for one in findings.rows if name in one.python), Place("sources"))
-            why = (
-                "the sources do not have the fields of this class: write the fields into the dataclass, because an"
-                " empty dataclass loses all values"
-            )
-            findings.add(place, name, "", Verdict.BY_HAND, "", why)
+    unknown = [name for name, fields in used_classes(findings).items() if fields is None]
+    places = _places(findings) if unknown else {}
+    for name in unknown:
+        place = places.get(name, Place("sources"))
+        why = (
+            "the sources do not have the fields of this class: write the fields into the dataclass, because an"
+            " empty dataclass loses all values"
+        )
+        findings.add(place, name, "", Verdict.BY_HAND, "", why)
+
+
+def _places(findings: Findings) -> dict[str, Place]:
+    """Return the first place of each name that a listener or, if there is none, a row mentions."""
+    texts = [(one.place, str((one.parameters, one.answers))) for one in findings.listeners]
+    texts += [(one.place, one.python) for one in findings.rows]
+    places: dict[str, Place] = {}
+    for place, text in texts:
+        for name in _WORD.findall(text):
+            places.setdefault(name, place)
+    return places
 
 
 def _say_class(findings: Findings, name: str, shape: Shape) -> None:

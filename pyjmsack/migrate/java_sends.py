@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from pyjmsack.migrate.destinations import NewDestination, translate_destination
@@ -142,29 +143,38 @@ class SendReader:
         """
         if name not in self._templates:
             own, fresh = self._own(name)
-            found = Template() if fresh else self._beans.template(self._bean(name)) or self._boot
+            found = Template() if fresh else self._beans.template(self._beans_of_names.get(name, name)) or self._boot
             self._templates[name] = found.changed(own) if own.properties else found
         return self._templates[name]
 
-    def _bean(self, name: str) -> str:
-        """Return the name of the bean that a field or parameter gets: the name in ``@Qualifier``, otherwise the name of
-        the field.
-        """
-        tokens = self._tokens
+    @cached_property
+    def _beans_of_names(self) -> dict[str, str]:
+        """The bean that each field or parameter with a ``@Qualifier`` gets."""
+        tokens, found = self._tokens, dict[str, str]()
         for index in range(len(tokens.all) - 6):
             if tokens.is_at(index, "Qualifier", "(") and tokens.all[index + 2].kind == "text":
                 after = tokens.after(index + 1)
                 words = [tokens.all[at].text for at in range(after, min(after + 5, len(tokens.all)))]
-                if name in words and TEMPLATES & {*words[: words.index(name)]}:
-                    return tokens.all[index + 2].text.strip('"')
-        return name
+                first = next((number for number, word in enumerate(words) if word in TEMPLATES), len(words))
+                for name in words[first + 1 :]:
+                    found.setdefault(name, tokens.all[index + 2].text.strip('"'))
+        return found
+
+    @cached_property
+    def _uses(self) -> dict[str, list[int]]:
+        """The indexes at which the file uses each object that sends, without the lines that define beans."""
+        covered = self._beans.covered.get(self._file, ())
+        uses: dict[str, list[int]] = {}
+        for index in range(len(self._tokens.all) - 4):
+            token = self._tokens.all[index]
+            if token.text in self._names and token.line not in covered:
+                uses.setdefault(token.text, []).append(index)
+        return uses
 
     def _own(self, name: str) -> tuple[Made, bool]:
         """Return the setters that the file calls on the template, and whether the file makes the template itself."""
         tokens, made, fresh = self._tokens, Made("JmsTemplate", 0), False
-        for index in range(len(tokens.all) - 4):
-            if tokens.all[index].text != name or tokens.all[index].line in self._beans.covered.get(self._file, ()):
-                continue
+        for index in self._uses.get(name, ()):
             fresh = fresh or tokens.is_at(index + 1, "=", "new")
             setter = tokens.all[index + 2].text
             if tokens.is_at(index + 1, ".") and setter.startswith("set") and tokens.is_at(index + 3, "("):

@@ -55,6 +55,23 @@ def test_the_class_of_a_body_may_have_any_length(tmp_path: Path, text: str) -> N
     assert "class A" in as_app(findings)
 
 
+def test_a_file_may_have_any_number_of_templates(tmp_path: Path) -> None:
+    """The whole file was read once more for each template: 160 seconds."""
+    names = [f"t{number}" for number in range(6_000)]
+    fields = "".join(f"JmsTemplate {name};\n" for name in names)
+    sends = "".join(f'{name}.convertAndSend("q", "x");\n' for name in names)
+    findings = of_text(tmp_path, "A.java", f"class A {{ {fields} void f() {{ {sends} }} }}")
+    assert sum(row.key.endswith(".convertAndSend") for row in findings.rows) == len(names)
+
+
+def test_any_number_of_classes_may_be_unknown(tmp_path: Path) -> None:
+    """All listeners were written out once more for each class: 87 seconds."""
+    listeners = "".join(f'@JmsListener(destination = "q") void m{n}(B{n} b) {{}}\n' for n in range(16_000))
+    findings = of_text(tmp_path, "A.java", f"class A {{ {listeners} }}")
+    unknown = [row for row in findings.rows if row.verdict is Verdict.BY_HAND and "fields of this class" in row.why]
+    assert [(row.key, row.place.line) for row in unknown] == [(f"B{n}", 1 + n) for n in range(16_000)]
+
+
 def test_a_property_may_go_over_any_number_of_lines() -> None:
     (entry,) = read_properties("key=" + "a\\\n" * LINES)
     assert entry.value == "a" * LINES
