@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 from contract.harness import Jms, nothing, take, texts
@@ -15,6 +16,12 @@ from pyjmsack.testing import Wire
 
 pytestmark = pytest.mark.timeout(600)
 REPLAY = "failover.transactionReplay=true&jms.consumerFailoverRedeliveryWaitPeriod=20000"
+
+
+@pytest.fixture(autouse=True)
+def frames(caplog: pytest.LogCaptureFixture) -> None:
+    """Keep the frames of a test, because its report shows them if the test fails."""
+    caplog.set_level(logging.DEBUG, "pyjmsack")
 
 
 @pytest.fixture(params=["cut", "kill"])
