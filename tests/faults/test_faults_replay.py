@@ -16,8 +16,7 @@ from pyjmsack.testing import Wire
 
 pytestmark = pytest.mark.timeout(600)
 REPLAY = "failover.transactionReplay=true&jms.consumerFailoverRedeliveryWaitPeriod=60000"
-"""More than the 20 seconds for which a link may take one message at a time (``providers/amqp/caution.py``). With 20
-seconds, one commit of some hundred on a busy machine was rolled back, because its messages did not come in time."""
+"""More than the 20 seconds for which a link may take one message at a time (``providers/amqp/caution.py``)."""
 
 
 @pytest.fixture(autouse=True)

@@ -67,6 +67,15 @@ class Replay:
         else:
             self._received[inbound.consumer_id, key] += 1
 
+    def acknowledged_late(self, inbound: Inbound) -> bool:
+        """Record a message that the caller got just before the loss was noticed, because its acknowledgement has to be
+        repeated. Return False if this client could not recognise the message after its next delivery.
+        """
+        key = _key(inbound)
+        if key is not None:
+            self.missing[inbound.consumer_id, key] += 1
+        return key is not None
+
     def takes(self, inbound: Inbound) -> bool:
         """Return True for a message that the transaction acknowledged at an earlier broker. In this case, remove the
         message from :attr:`missing`."""
@@ -257,12 +266,25 @@ class Transactions:
             current: True if the broker in use delivered the message.
         """
         session = self._resources.transacted_consumers.get(inbound.consumer_id)
-        if session is not None:
-            self._next_begins(session)
-            session.work += 1
-            session.in_doubt = session.in_doubt or not current
-            if session.replay is not None:
-                session.replay.acknowledged(inbound)
+        if session is None:
+            return
+        self._next_begins(session)
+        if not current and self._acknowledged_late(session, inbound):
+            return
+        session.work += 1
+        session.in_doubt = session.in_doubt or not current
+        if session.replay is not None:
+            session.replay.acknowledged(inbound)
+
+    def _acknowledged_late(self, session: SessionRecord, inbound: Inbound) -> bool:
+        """Return True if a message that the lost broker delivered will be acknowledged at the next broker.
+
+        Only before the next broker is in use is it certain that the caller does not get the message a second time.
+        """
+        record = self._resources.consumers.get(inbound.consumer_id)
+        pushed = record is not None and record.info.prefetch > 0
+        between = self._provider is None and pushed and not session.in_doubt
+        return between and session.replay is not None and session.replay.acknowledged_late(inbound)
 
     def sends(self, producer_id: int) -> None:
         """Remember that the caller sends a message, which becomes part of the open transaction."""
