@@ -29,6 +29,10 @@ class Failures:
     def __init__(self) -> None:
         self._times: OrderedDict[int, int] = OrderedDict()
 
+    def __bool__(self) -> bool:
+        """Whether any message is remembered."""
+        return bool(self._times)
+
     def add(self, key: Hashable | None) -> int:
         """Count a failure, and return the number of failures of this message.
 

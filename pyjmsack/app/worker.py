@@ -13,7 +13,7 @@ from pyjmsack.app.joining import CURRENT, Joined
 from pyjmsack.app.listener import Listener, destination_of
 from pyjmsack.app.steps import Face, Step, Steps, Task
 from pyjmsack.destination import Destination
-from pyjmsack.errors import JMSException, TransactionRolledBackException
+from pyjmsack.errors import JMSException, MessageFormatException, TransactionRolledBackException
 from pyjmsack.loggers import get_logger
 from pyjmsack.message import Message
 from pyjmsack.types import AckMode
@@ -57,8 +57,13 @@ class Taken(NamedTuple):
 
     @classmethod
     def of(cls, message: Message) -> Taken:
-        """Read the headers of a message."""
-        return cls(message, message.message_id, message.destination, message.delivery_count)
+        """Read the headers of a message. If they cannot be decoded, the id and the destination are ``None``, and the
+        listener gets the error if it reads them.
+        """
+        try:
+            return cls(message, message.message_id, message.destination, message.delivery_count)
+        except MessageFormatException:
+            return cls(message, None, None, message.delivery_count)
 
     def key(self) -> Hashable | None:
         """Return what all deliveries of this message have in common, and no other message has. Return ``None`` if the
@@ -265,7 +270,7 @@ class Worker:
                 return
         elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
             yield taken.message.accept  # accept() does nothing if the listener chose an outcome itself
-        if self._counts_failures and taken.delivery_count > 1:
+        if self._counts_failures and self._listener.failures:
             self._listener.failures.forget((yield from self._key(taken)))
         self.counts.succeeded += 1
 

@@ -103,6 +103,13 @@ class RedeliveryLimit:
             if identity is not None:
                 self._rolled_back.add((self._source, identity))
 
+    def done(self, inbound: Inbound) -> None:
+        """Forget the rollbacks of a message that was committed, or that is over the limit and leaves the queue."""
+        if self.at_rollback and self._rolled_back:
+            identity = inbound.identity()
+            if identity is not None:
+                self._rolled_back.forget((self._source, identity))
+
 
 class Admission:
     """Decides whether each message of one consumer may be handed out. This class only decides. The caller settles, logs

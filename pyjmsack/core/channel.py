@@ -50,8 +50,8 @@ _MOST_ROLLED_BACK = 10_000
 class RolledBack:
     """How often transactions of this connection rolled back each message (S113). The oldest are forgotten first.
 
-    A message is remembered after it got its outcome, too, because the outcome is lost if the connection breaks. Any
-    thread may call the methods.
+    A message is forgotten when it is done, because a sender may send a second message that agrees with it in all parts.
+    Any thread may call the methods.
     """
 
     def __init__(self, lock: AbstractContextManager[Any]) -> None:
@@ -70,6 +70,14 @@ class RolledBack:
     def times(self, key: Hashable) -> int:
         """Return the number of counted rollbacks of a message."""
         return self._times.get(hash(key), 0)
+
+    def forget(self, key: Hashable) -> None:
+        """Forget a message that is done."""
+        self._times.pop(hash(key), None)
+
+    def __bool__(self) -> bool:
+        """Whether any message is remembered."""
+        return bool(self._times)
 
 
 class Channel:

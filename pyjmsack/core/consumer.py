@@ -348,6 +348,11 @@ class Consumer:
         if self.admission.limit is not None:
             self.admission.limit.rolled_back(inbound, by_caller=by_caller)
 
+    def committed(self, inbound: Inbound) -> None:
+        """Forget how often a message was rolled back, because the transaction that received it is committed."""
+        if self.admission.limit is not None:
+            self.admission.limit.done(inbound)
+
     def halt(self) -> Steps[None]:
         """Drain the link: the broker sends the messages that are on their way, and then stops. Otherwise a newer
         message could come before the messages that the rollback delivers again (S83)."""

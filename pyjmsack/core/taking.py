@@ -269,6 +269,8 @@ class Taking:
         elif why is Why.NOT_TRANSFORMED and error is not None:
             log.warning("%s", error, exc_info=error.__cause__)
             self._channel.events.report(error)
+        elif why is Why.TOO_OFTEN and self._admission.limit is not None and outcome in _FOR_EVER:
+            self._admission.limit.done(inbound)
         counts.refused += outcome in _FOR_EVER
         self._unsettled.settle(inbound, outcome, ack_type, joins=False)
 

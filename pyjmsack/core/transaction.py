@@ -119,6 +119,10 @@ class Participant(Protocol):
         failed."""
         ...
 
+    def committed(self, inbound: Inbound) -> None:
+        """Remember that a transaction that received this message is committed."""
+        ...
+
     def halt(self) -> Steps[None]:
         """Drain the link: the broker sends the messages that are on their way, and then stops. Otherwise a newer
         message could come before the messages that the rollback delivers again (S83).
@@ -240,6 +244,7 @@ class Transactions:
         try:
             if error is None:
                 transaction.ended("committed")
+                self._forget_rollbacks(transaction)
                 yield from self._remember(transaction)
         finally:  # also if the caller gives up while the guard's file is slow: a close may wait for the end (S84)
             for consumer in [*self._consumers.values()]:
@@ -263,6 +268,12 @@ class Transactions:
         """Roll the open transaction back, because the session ends. A later commit fails. Runs on the loop."""
         self._session_ended = True
         self._channel.provider.rollback(self._number, done)
+
+    def _forget_rollbacks(self, transaction: Transaction) -> None:
+        for message in transaction.acknowledged if self._channel.rolled_back else ():
+            consumer = self._consumers.get(message._delivery.consumer_id)
+            if consumer is not None:
+                consumer.committed(message._delivery)
 
     def _remember(self, transaction: Transaction) -> Steps[None]:
         """Remember that the messages of the transaction were processed (S105). The commit took effect already. So if

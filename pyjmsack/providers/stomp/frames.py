@@ -26,7 +26,7 @@ __all__ = [
     "Refusal",
     "decode_head",
     "escape",
-    "has_legal_escapes",
+    "has_legal_head",
     "lines_that_name",
     "raw_header",
 ]
@@ -63,6 +63,7 @@ _NAMING = re.compile(
 )
 
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_ALL_BUT_COLONS = bytes({*range(256)} - {*b"\n:"})
 _ESCAPED = re.compile(rb"[^\\]*(?:\\[\\cnr][^\\]*)*")
 """A pattern for header lines in which each backslash begins a legal escape."""
 _UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
@@ -434,9 +435,11 @@ def raw_header(head: bytes, key: bytes) -> bytes | None:
     return value[:-1] if value.endswith(b"\r") else value
 
 
-def has_legal_escapes(head: bytes) -> bool:
-    """Return True if each backslash in the header lines begins an escape of STOMP. :func:`decode_head` accepts only
-    such lines."""
+def has_legal_head(head: bytes) -> bool:
+    """Return True if each header line has a colon, and each backslash begins an escape of STOMP. :func:`decode_head`
+    accepts only such lines."""
+    if b"\n\n" in head.translate(None, _ALL_BUT_COLONS) + b"\n":  # quicker than a look at each line
+        return False
     backslashes = head.count(b"\\")
     # most heads have escaped colons only, and counting them is quicker than the expression
     return backslashes == head.count(b"\\c") or _ESCAPED.fullmatch(head) is not None

@@ -24,7 +24,7 @@ from pyjmsack.providers.stomp.dialect import StompDialect, parse_destination
 from pyjmsack.providers.stomp.frames import (
     Refusal,
     decode_head,
-    has_legal_escapes,
+    has_legal_head,
     lines_that_name,
     raw_header,
     unescape,
@@ -199,7 +199,7 @@ class StompInbound:
         mark, content_type, kind, native = _ABOUT_BODY
         find = head.find  # ``in`` takes twice as long, because it first asks whether the other operand is a number
         told = find(mark) >= 0 or find(content_type) >= 0 or find(kind) >= 0 or find(native) >= 0
-        return not told and head.isascii() and has_legal_escapes(head) and not self.is_bytes
+        return not told and head.isascii() and has_legal_head(head) and not self.is_bytes
 
     @property
     def correlation_id(self) -> str | None:
@@ -312,7 +312,7 @@ class StompInbound:
         """Return the value of one header field of ``Message``. ``slot`` is the name of its attribute."""
         if slot == "_message_id" and self._headers is None:  # a ledger needs only the id of each message
             raw = raw_header(self.head, b"\nNATIVE_MESSAGE_ID:")
-            if raw is not None and raw.isascii() and has_legal_escapes(raw):
+            if raw is not None and raw.isascii() and has_legal_head(raw):
                 return unescape(raw.decode())
         return _LOADERS[slot](self, self._headers or self._decode())
 

@@ -10,7 +10,16 @@ from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
-from pyjmsack import App, Message, Queue, Retry, TextMessage, TransactionRolledBackException, aio
+from pyjmsack import (
+    App,
+    Message,
+    MessageFormatException,
+    Queue,
+    Retry,
+    TextMessage,
+    TransactionRolledBackException,
+    aio,
+)
 from pyjmsack.app.worker import Worker
 
 
@@ -207,6 +216,29 @@ def test_a_message_without_an_identity_is_never_dropped_nor_said_to_be(
     messages = [delivered(None, delivery=1 + number) for number in range(3)]
     assert outcomes(failing(limit=0, mode=mode), *messages) == ["given back"] * 3
     assert "gives up" not in caplog.text
+
+
+class Unreadable(Received):
+    """A message whose headers cannot be decoded."""
+
+    @property
+    def message_id(self) -> str | None:
+        raise MessageFormatException("a header line has no colon")
+
+
+def test_a_message_whose_headers_cannot_be_decoded_costs_itself_alone() -> None:
+    """S166: a producer of Java may give a property a name with a line feed. The worker ended, and so did the next."""
+    app, seen = App("amqp://localhost:1"), list[str]()
+
+    @app.listener("orders", mode="individual")
+    def order(message: Message) -> None:
+        seen.append(str(message.body))
+        assert message.message_id
+
+    bad: Any = Unreadable("bad")
+    bad._delivery, bad.modify, bad.accept = SimpleNamespace(heavy=False), MagicMock(), MagicMock()
+    assert outcomes(app, bad, delivered(b"a")) == ["given back", "accepted"]
+    assert seen == ["bad", "body"]
 
 
 def test_in_asyncio_a_thread_computes_the_identity_of_a_large_message() -> None:
