@@ -175,6 +175,12 @@ def sasl_frame(code: int, fields: list[Any]) -> bytes:
     return struct.pack(">IBBH", len(body) + 8, 2, 1, 0) + body
 
 
+def settles(number: int) -> bytes:
+    """Return the frame by which the broker settles its own delivery, in the first session of the caller."""
+    body = described(0x15, [False, uint(number), uint(number), True])
+    return struct.pack(">IBBH", len(body) + 8, 2, 0, 1) + body
+
+
 def transfer(number: int, payload: bytes, *, more: bool = False, handle: int = 0) -> bytes:
     """Return a transfer as no broker sends it, for the first link of the first session of the caller."""
     fields = [uint(handle), uint(number), b"%d" % number, uint(0), False, more]

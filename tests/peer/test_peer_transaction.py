@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from peer import Peer, Transfer, accepted, in_turn, rejected, released, settled, text, unanswered
 from peer_faces import Face, Told
-from peer_frames import Frame
+from peer_frames import Frame, settles
 from proton import Condition
 
 from pyjmsack import (
@@ -374,6 +374,33 @@ def test_after_the_coordinator_is_gone_nothing_reaches_the_broker_outside_the_tr
     code, flags = handed_back.fields["state"]
     assert (code, [*flags, False][:2]) == (0x27, [True, False])  # modified, delivery failed: at the end, not before
     assert peer.discharges == []
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+@pytest.mark.parametrize("what", ["its link ended", "the broker settled it"])
+def test_a_received_message_that_cannot_join_the_transaction_makes_the_commit_fail(
+    face: Face, what: str, engine: str
+) -> None:
+    """S75, S79: the commit succeeded without the message, so the sends took effect and the message came again."""
+    peer = face.peer(messages=numbered(1))
+    session = transacted(face, peer, f"amqp.engine={engine}")
+    producer, consumer = session.create_producer(Q), session.create_consumer(Q)
+    face.until(lambda: consumer.stats.buffered == 1)
+    if what == "the broker settled it":
+        peer.do(lambda: peer.connections[0].write_raw(settles(0)))
+        face.barrier(peer, session)
+    else:  # the Detach frame is read between the hand-out of the message and its acknowledgement
+        (receiver,) = _core(session).channel.provider._resources.receivers.values()
+        receiver.closed = JMSException("the broker ended the link")
+    assert consumer.receive(60).text == "0"
+    producer.send("x")
+    with pytest.raises(TransactionRolledBackException, match="could not join the transaction"):
+        session.commit()
+    assert fails(peer) == [True]
+
+
+def _core(session: Any) -> Any:
+    return getattr(session, "_target", session)._core
 
 
 def test_rollback_after_the_coordinator_is_gone_hides_nothing(face: Face) -> None:

@@ -199,8 +199,8 @@ class ReceiverEnd(LinkEnd, Protocol):
         :meth:`LinkHandler.on_beginning`."""
         ...
 
-    def settle(self, delivery: Any, state: bytes, /) -> None:
-        """Settle a message with an encoded outcome or transactional state."""
+    def settle(self, delivery: Any, state: bytes, /) -> bool:
+        """Settle a message with an encoded outcome or transactional state. Return False if the peer has settled it."""
         ...
 
 

@@ -296,12 +296,16 @@ class ProtonReceiver(ProtonLink):
         if self._link is not None:
             self._link.drain(credit)
 
-    def settle(self, delivery: int, state: bytes) -> None:
-        """Settle a message with an encoded outcome or transactional state."""
+    def settle(self, delivery: int, state: bytes) -> bool:
+        """Settle a message with an encoded outcome or transactional state. Return False if the peer has settled it."""
         found = self._unsettled.pop(delivery, None)
-        if found is not None:
+        if found is None:
+            return False
+        by_peer: bool = found.settled
+        if not by_peer:
             put_state(state, found)
-            found.settle()
+        found.settle()
+        return not by_peer
 
     def forget(self) -> None:
         """Drop all references to proton's objects."""

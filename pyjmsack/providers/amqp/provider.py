@@ -450,18 +450,24 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         receiver = self._resources.receivers.get(inbound.consumer_id)
         if receiver is None or inbound.generation != self.generation:
             return
-        session = template = None
-        if outcome is Outcome.ACCEPTED and joins:
-            session = self._resources.transacted.get(receiver.info.session_id)
-        if session is not None:
-            try:
-                template = session.ack_state()
-            except JMSException:  # the transaction is lost, so the message goes back to the queue later (S79, S87)
-                session.orphans.append((receiver, cast(AmqpInbound, inbound)))
-                return
         delivery, wanted = cast(AmqpInbound, inbound), self._dialect.outcome(outcome)
-        if self._dead_letters is None or not self._dead_letters.take(receiver, delivery, wanted):
-            receiver.settle(delivery, wanted, template)
+        session = self._resources.transacted.get(receiver.info.session_id) if joins else None
+        if session is not None and outcome is Outcome.ACCEPTED:
+            self._join(session, receiver, delivery)
+        elif self._dead_letters is None or not self._dead_letters.take(receiver, delivery, wanted):
+            receiver.settle(delivery, wanted)
+
+    @staticmethod
+    def _join(session: AmqpSession, receiver: AmqpReceiver, delivery: AmqpInbound) -> None:
+        """Make an accepted message a part of the open transaction. A message that cannot join goes back to the queue,
+        and makes the commit fail (S79, S87).
+        """
+        try:
+            joined = receiver.settle(delivery, Outcome.ACCEPTED, session.ack_state())
+        except JMSException:  # the transaction is lost
+            joined = False
+        if not joined:
+            session.orphans.append((receiver, delivery))
 
     # -- transactions -------------------------------------------------------------------------------------------
 

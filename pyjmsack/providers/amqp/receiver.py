@@ -418,17 +418,19 @@ class AmqpReceiver(AmqpLink):
             self._link.detach(closed=True, error=Error(condition=_TOO_MANY, description=text))
             self._give_up(JMSException(text, error_code=_TOO_MANY))
 
-    def settle(self, inbound: AmqpInbound, outcome: Outcome, template: bytes | None = None) -> None:
-        """Send the outcome of a message and settle its delivery.
+    def settle(self, inbound: AmqpInbound, outcome: Outcome, template: bytes | None = None) -> bool:
+        """Send the outcome of a message and settle its delivery. Return False if the outcome cannot be sent, because
+        the link has ended or the broker has settled the delivery.
 
         With ``template``, an encoded transactional state, the outcome takes effect when the transaction is discharged
         (4.4.2). The delivery is settled in this case, too. An unsettled delivery would stay with this client after a
         rollback, but it has to go back to the queue.
         """
         delivery, inbound.handle = inbound.handle, None
-        if delivery is None or self.closed is not None:
-            return
-        self._link.settle(delivery, _STATES[outcome] if template is None else template)
+        if delivery is None:
+            return True
+        state = _STATES[outcome] if template is None else template
+        return self.closed is None and self._link.settle(delivery, state)
 
     # -- end ----------------------------------------------------------------------------------------------------
 

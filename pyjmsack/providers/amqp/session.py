@@ -139,7 +139,7 @@ class AmqpSession:
     def discharge(self, done: Completion[None], *, fail: bool) -> None:
         """End the transaction: roll it back if ``fail`` is true, and otherwise commit it.
 
-        If messages were accepted while no transaction was open, they go back to the queue, the broker counts their
+        If accepted messages could not join the transaction, they go back to the queue, the broker counts their
         delivery, and a commit becomes a rollback.
         """
         orphans, self.orphans = self.orphans, []
@@ -147,7 +147,9 @@ class AmqpSession:
             receiver.settle(inbound, Outcome.MODIFIED_FAILED)
         if orphans and not fail:  # the sends must not take effect without the received messages (S75)
             undone: Completion[None] = Completion()
-            lost = TransactionRolledBackException("messages were received while no transaction was open")
+            lost = TransactionRolledBackException(
+                "received messages could not join the transaction, because it was lost or the broker ended their link"
+            )
             undone.add_callback(lambda _: done.fail(lost))
             self.discharge(undone, fail=True)
             return

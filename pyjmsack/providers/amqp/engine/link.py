@@ -340,15 +340,17 @@ class ReceiverLink(Link):
         if self._assembly is not None:
             self._assembly.pass_on()
 
-    def settle(self, delivery_id: int, state: bytes) -> None:
+    def settle(self, delivery_id: int, state: bytes) -> bool:
         """Settle a message with an encoded outcome or transactional state, or with no state (``b""``).
 
-        If the message is already settled or the link has ended, this method sends nothing, because the peer needs no
-        outcome any more.
+        If the message is already settled or the link has ended, this method sends nothing and returns False, because
+        the peer needs no outcome any more.
         """
-        if delivery_id in self.unsettled:
-            self.unsettled.discard(delivery_id)
-            self._session.connection.settle(self._session.channel, True, delivery_id, state)
+        if delivery_id not in self.unsettled:
+            return False
+        self.unsettled.discard(delivery_id)
+        self._session.connection.settle(self._session.channel, True, delivery_id, state)
+        return True
 
     def on_flow(self, flow: Flow) -> list[Event]:
         """Handle a Flow frame, with which the peer may give back credit without a message."""
