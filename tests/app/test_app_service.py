@@ -128,6 +128,27 @@ def test_a_dropped_message_does_not_come_back_whatever_the_next_function_or_anot
 
 
 @pytest.mark.parametrize("mode", ["transacted", "individual"])
+def test_a_retry_counts_the_deliveries_of_a_large_message(
+    broker_url: str, queue_name: str, collected: Collected, take: Take, mode: str
+) -> None:
+    """S110, S112: over AMQP Artemis does not count them, so the function got the message until the broker gave up."""
+    app = App(broker_url)
+
+    @app.listener(queue_name, mode=mode, retry=Retry(2, delay=0))
+    def receive(body: bytes, message: Message) -> None:
+        collected.add((len(body), message.delivery_count))
+        if len(body) > 1:
+            raise ValueError("no")
+
+    with app:
+        app.sender.send(queue_name, b"x" * 300_000)
+        collected.wait_for(3)
+        app.sender.send(queue_name, b"x")  # comes behind the message over the limit
+        collected.wait_for(4)
+    assert collected.items == [(300_000, 1), (300_000, 2), (300_000, 3), (1, 1)]
+
+
+@pytest.mark.parametrize("mode", ["transacted", "individual"])
 def test_drop_acknowledges_no_message_that_the_function_never_had(
     broker_url: str, queue_name: str, collected: Collected, take: Take, mode: str
 ) -> None:

@@ -63,6 +63,7 @@ class AmqpInbound(sections.Sections):
         "arrival_ms",
         "consumer_destination",
         "consumer_id",
+        "counted",
         "generation",
         "handle",
         "kept_whole",
@@ -81,6 +82,9 @@ class AmqpInbound(sections.Sections):
         self.consumer_id: int = 0
         self.generation: int = 0
         self.redeliveries: int = 0
+        self.counted: int = 0
+        """The number of failed deliveries that this connection counted, because the broker does not count those of a
+        large message."""
         self.known: bool | None = None
         self.settled: bool = False
         self.source: str | None = None
@@ -96,13 +100,13 @@ class AmqpInbound(sections.Sections):
 
     @property
     def redelivery_count(self) -> int:
-        """The number of earlier deliveries, as the broker counts them (S110). It is 0 if the message cannot be
-        decoded."""
+        """The number of earlier deliveries, as the broker counts them or this connection, whichever is more (S110). It
+        is 0 if the message cannot be decoded."""
         try:
             self._decode()
         except MessageFormatException:  # to_message() raises an error for the caller
             return 0
-        return self._header.delivery_count
+        return max(self._header.delivery_count, self.counted)
 
     @property
     def size(self) -> int:

@@ -11,6 +11,7 @@ from pyjmsack.destination import Destination, Queue
 from pyjmsack.errors import IllegalStateException, JMSException, JMSSecurityException, UnsupportedFeatureException
 from pyjmsack.message import Message
 from pyjmsack.providers.amqp import caution
+from pyjmsack.providers.amqp.counts import LargeCounts
 from pyjmsack.providers.amqp.deadletter import DeadLetters
 from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.engines import AmqpEngine
@@ -57,6 +58,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         self._dirty: list[AmqpReceiver] = []
         self._dialect = find_dialect(url, {})
         self._dead_letters: DeadLetters | None = None
+        self._counts: LargeCounts | None = None
 
     # -- open ---------------------------------------------------------------------------------------------------
 
@@ -98,6 +100,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         """Handle the broker's Open frame. The connection counts as open only after the answer to Begin."""
         self._dialect = find_dialect(self._url, self._the_engine.remote.properties or {})
         dialect = self._dialect
+        self._counts = LargeCounts() if dialect.broker == "artemis" else None
         queue = Queue(self._url.amqp.dead_letter_queue or dialect.dead_letters)
         session = self._resources.sessions[0]
         self._dead_letters = DeadLetters(
@@ -199,6 +202,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             info.transacted,
             partial(self._the_listener.on_resource_closed, info.id),
             info.id,
+            self._counts,
         )
         if info.transacted:
             self._resources.transacted[info.id] = session
@@ -294,6 +298,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             single=self._single_credit(info),
             spool_over=self._url.amqp.spool_over,
             spool_directory=self._url.amqp.spool_directory,
+            counts=self._counts,
         )
         self._resources.receivers[info.id] = receiver
         session.links[info.id] = receiver
@@ -466,7 +471,9 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             joined = receiver.settle(delivery, Outcome.ACCEPTED, session.ack_state())
         except JMSException:  # the transaction is lost
             joined = False
-        if not joined:
+        if joined:
+            session.joined(delivery)
+        else:
             session.orphans.append((receiver, delivery))
 
     # -- transactions -------------------------------------------------------------------------------------------

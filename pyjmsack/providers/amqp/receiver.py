@@ -10,6 +10,7 @@ from pyjmsack.destination import Topic
 from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.providers.amqp import caution
 from pyjmsack.providers.amqp.arrivals import Arrivals
+from pyjmsack.providers.amqp.counts import LargeCounts
 from pyjmsack.providers.amqp.credit import Credit
 from pyjmsack.providers.amqp.drains import Drains
 from pyjmsack.providers.amqp.engine.performatives import (
@@ -107,6 +108,7 @@ class AmqpReceiver(AmqpLink):
         single: whether the link has credit for one message at a time (:mod:`pyjmsack.providers.amqp.caution`).
         spool_over: a bytes message with more bytes than this is written to a file (``amqp.spoolOver``).
         spool_directory: the directory of that file. ``None`` means the directory for temporary files.
+        counts: counts the deliveries of large messages. ``None`` if the broker counts all deliveries.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class AmqpReceiver(AmqpLink):
         single: caution.Single = caution.Single.NO,
         spool_over: int | None = None,
         spool_directory: str | None = None,
+        counts: LargeCounts | None = None,
     ) -> None:
         attach = _described(name, info, address, explicit_client_id)
         super().__init__(engine, session, attach, f"the consumer of {info.destination.name}")
@@ -144,6 +147,7 @@ class AmqpReceiver(AmqpLink):
         self._is_dirty = False
         self._credit = Credit(info.prefetch, self.caution)
         self._source = address
+        self._counts = counts
         self._sink = sink
         self.aside = Aside(info, sink, connector)
         self._drains = Drains(
@@ -393,6 +397,8 @@ class AmqpReceiver(AmqpLink):
         inbound.generation = self._generation
         inbound.kept_whole = self._kept_whole
         inbound.source = self._source
+        if self._counts is not None:
+            self._counts.recall(inbound)
         if settled:  # no outcome is wanted any more (S36)
             inbound.settled = True
         else:
@@ -429,6 +435,8 @@ class AmqpReceiver(AmqpLink):
         delivery, inbound.handle = inbound.handle, None
         if delivery is None:
             return True
+        if self._counts is not None and outcome is not Outcome.ACCEPTED:
+            self._counts.goes_back(inbound, outcome)
         state = _STATES[outcome] if template is None else template
         return self.closed is None and self._link.settle(delivery, state)
 

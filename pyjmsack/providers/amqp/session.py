@@ -12,6 +12,7 @@ from pyjmsack.errors import (
     TransactionRolledBackException,
 )
 from pyjmsack.providers.amqp.coordinator import AmqpCoordinator
+from pyjmsack.providers.amqp.counts import LargeCounts
 from pyjmsack.providers.amqp.engine import StateError
 from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.errors import link_error
@@ -32,6 +33,7 @@ class AmqpSession:
             broker.
         closed_by_broker: called before the links fail, if the broker ends this session, but not the connection.
         number: the id of the session.
+        counts: counts the deliveries of large messages. ``None`` if the broker counts all deliveries.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class AmqpSession:
         transacted: bool,
         closed_by_broker: Callable[[JMSException], None] = lambda _: None,
         number: int = 0,
+        counts: LargeCounts | None = None,
     ) -> None:
         self._engine = engine
         self._number = number
@@ -52,6 +55,10 @@ class AmqpSession:
         self.closed: JMSException | None = None
         self.links: dict[int, AmqpLink] = {}
         self.orphans: list[tuple[AmqpReceiver, AmqpInbound]] = []
+        """Accepted messages that could not join the open transaction."""
+        self._counts = counts
+        self._large: list[AmqpInbound] = []
+        """The messages of the open transaction whose deliveries this client counts."""
         self._transacted = transacted
         self._tell_closed = closed_by_broker
         self._coordinators = itertools.count(1)
@@ -117,6 +124,16 @@ class AmqpSession:
         """Return the encoded delivery state for a message that is accepted in the open transaction."""
         return self._the_coordinator().ack_state()
 
+    def joined(self, inbound: AmqpInbound) -> None:
+        """Remember that an accepted message is part of the open transaction."""
+        if self._counts is not None and self._counts.concerns(inbound):
+            self._large.append(inbound)
+
+    def _count_failed(self, large: list[AmqpInbound]) -> None:
+        if self._counts is not None:
+            for inbound in large:
+                self._counts.failed(inbound)
+
     def declare(self, done: Completion[None]) -> None:
         """Begin a transaction. If the broker has closed the coordinator link, open a new coordinator link first."""
         coordinator = self._the_coordinator()
@@ -153,9 +170,13 @@ class AmqpSession:
             undone.add_callback(lambda _: done.fail(lost))
             self.discharge(undone, fail=True)
             return
+        large, self._large = self._large, []
         if fail:
+            self._count_failed(large)
             for link in [*self.links.values()]:
                 link.rolled_back()
+        elif large:
+            done.add_callback(lambda c: self._count_failed(large) if c.error is not None else None)
         self._the_coordinator().discharge(done, fail=fail)
 
     # -- end ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,63 @@
+"""Counts the deliveries of large messages, because Artemis does not (S110).
+
+Artemis writes the delivery count into the header of a small message. It sends a large message again with the same bytes
+as before, so the header says 0 each time. A message is large from 100 KB on, unless the broker says otherwise
+(``amqpMinLargeMessageSize``).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.types import Outcome
+
+__all__ = ["LargeCounts"]
+
+_FROM = 8192
+"""The number of bytes from which a message may be large for the broker. The header of a smaller message always has the
+count."""
+_ENDS = 2048
+"""The number of bytes at the beginning and at the end by which a message is recognised. They include the id of the
+message. A digest of a whole message would take too long for the loop."""
+_MOST_COUNTED = 10_000
+"""The number of messages that are remembered. If more are added, the oldest one is forgotten."""
+
+
+class LargeCounts:
+    """The failed deliveries of the large messages that one connection gave back. Only the loop calls the methods."""
+
+    def __init__(self) -> None:
+        self._counts: OrderedDict[int, int] = OrderedDict()
+
+    @staticmethod
+    def concerns(inbound: AmqpInbound) -> bool:
+        """Return whether the broker may leave out the count of this message."""
+        return inbound.size >= _FROM
+
+    def recall(self, inbound: AmqpInbound) -> None:
+        """Tell a message that arrives how often its delivery failed before, and forget the number."""
+        if self._counts and self.concerns(inbound):
+            inbound.counted = self._counts.pop(_key(inbound), 0)
+
+    def goes_back(self, inbound: AmqpInbound, outcome: Outcome) -> None:
+        """Remember a message that gets this outcome, if the broker delivers the message again after it."""
+        if outcome is Outcome.MODIFIED_FAILED:
+            self.failed(inbound)
+        elif outcome is Outcome.RELEASED and inbound.counted:
+            self._remember(inbound, inbound.counted)
+
+    def failed(self, inbound: AmqpInbound) -> None:
+        """Count a failed delivery of a message that goes back to the broker."""
+        if self.concerns(inbound):
+            self._remember(inbound, inbound.redelivery_count + inbound.redeliveries + 1)
+
+    def _remember(self, inbound: AmqpInbound, count: int) -> None:
+        self._counts[_key(inbound)] = count
+        if len(self._counts) > _MOST_COUNTED:
+            self._counts.popitem(last=False)
+
+
+def _key(inbound: AmqpInbound) -> int:
+    payload = inbound.payload
+    return hash((inbound.source, inbound.size, payload[:_ENDS], payload[-_ENDS:]))
