@@ -14,7 +14,7 @@ import socket
 import ssl
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -169,6 +169,8 @@ class Script:
     refuse_begin: Callable[[int], Condition | None] = lambda number: None
     refuse_attach: Callable[[Link], Condition | None] = lambda link: None
     dynamic_name: Callable[[int], str | None] = lambda number: f"dynamic-{number}"
+    ignores: Collection[str] = ()
+    """The wishes of a consumer that the answer to its attach leaves out: filter, mode."""
     after_attach: Callable[[PeerLink], Any] = lambda link: None
     """Done with a link that was attached, in the same burst."""
     credit: int = 1000
@@ -419,6 +421,10 @@ class PeerConnection(asyncio.Protocol):
             link.close()
             return
         link.source.copy(link.remote_source)
+        if "filter" in self.script.ignores:
+            link.source.filter.clear()
+        if "mode" in self.script.ignores:
+            link.source.distribution_mode = Terminus.DIST_MODE_MOVE
         link.target.copy(link.remote_target)
         if link.remote_target.dynamic:
             link.target.address = self.script.dynamic_name(next(self.peer.dynamic_numbers))

@@ -317,3 +317,23 @@ def test_a_consumer_whose_attach_timed_out_gets_no_message_later(face: Face) -> 
     peer.script.silent.clear()
     session.create_producer(Queue("q"))
     assert peer.all("flow") == []
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+def test_a_consumer_whose_selector_the_broker_ignores_is_refused(face: Face, engine: str) -> None:
+    """It got every message (3.5.3: the answer has the filters that are in place)."""
+    peer = face.peer(ignores=("filter",), messages=[text("of another")])
+    session = face.session(peer, f"amqp.engine={engine}")
+    with pytest.raises(UnsupportedFeatureException, match="the broker ignores the selector of the consumer of q"):
+        session.create_consumer(Queue("q"), "a = 1")
+    assert peer.all("flow") == []
+    assert session.create_consumer(Queue("q")).receive(60).text == "of another"
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+def test_a_browser_that_would_remove_the_messages_is_refused(face: Face, engine: str) -> None:
+    peer = face.peer(ignores=("mode",), messages=[text("kept")])
+    session = face.session(peer, f"amqp.engine={engine}")
+    with pytest.raises(UnsupportedFeatureException, match="the broker ignores the mode of a browser"):
+        list(session.create_browser(Queue("q")))
+    assert peer.all("flow") == []

@@ -278,10 +278,11 @@ def test_a_discharge_rejected_without_a_condition_is_a_rollback_too(face: Face) 
     session.commit()
 
 
-def test_a_discharge_that_is_settled_without_an_outcome_is_in_doubt(face: Face) -> None:
+@pytest.mark.parametrize("answer", [settled, released])
+def test_a_discharge_that_is_settled_without_an_outcome_is_in_doubt(face: Face, answer: Any) -> None:
     """S94: Artemis settles so a commit that took effect while another thread ended its session. It was said to be
     rolled back, so that its work was done twice, or never."""
-    peer = face.peer(on_discharge=in_turn(settled, accepted))
+    peer = face.peer(on_discharge=in_turn(answer, accepted))
     session = transacted(face, peer)
     session.create_producer(Q).send("x")
     with pytest.raises(TransactionRolledBackException, match="without an outcome") as caught:

@@ -142,12 +142,13 @@ class AmqpCoordinator(AmqpLink):
         error: JMSException | None = None
         if declares and isinstance(state, Declared) and 0 < len(state.txn_id) <= _LONGEST_ID:
             self._declared(state.txn_id)
-        elif state is None and not declares:
-            # Artemis settles a commit without an outcome if it commits at the moment at which the session ends
+        elif not declares and not isinstance(state, Accepted | Rejected):
+            # Artemis settles a commit without an outcome if it commits at the moment at which the session ends; only
+            # Rejected says that the work did not take effect (4.3)
             error = JMSException(
                 "the broker ended the transaction without an outcome, so its work may have taken effect"
             )
-        elif declares or not isinstance(state, Accepted):
+        elif declares or isinstance(state, Rejected):
             reason = state.error if isinstance(state, Rejected) else None
             error = self._refused(declares, outcome_error("rejected", reason))
         done.settle(error)

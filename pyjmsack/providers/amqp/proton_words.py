@@ -110,14 +110,23 @@ def _put_symbols(data: Data, names: tuple[str, ...]) -> None:
 def remote_attach(link: Link) -> Attach:
     """Return the peer's Attach frame. If its source or target is ``None``, the peer refuses the link."""
     source, target = link.remote_source, link.remote_target
+    mode = next((name for name, number in _MODES.items() if number == source.distribution_mode), None)
+    sender = Source(address=source.address, distribution_mode=mode, filter=_filters(source))
     return Attach(
         link_name=link.name,
         handle=0,
         role=link.is_sender,
-        source=None if source.type == Terminus.UNSPECIFIED else Source(address=source.address),
+        source=None if source.type == Terminus.UNSPECIFIED else sender,
         target=None if target.type == Terminus.UNSPECIFIED else Target(address=target.address),
         max_message_size=link.remote_max_message_size or None,
     )
+
+
+def _filters(source: Terminus) -> dict[str, Any] | None:
+    """Return the filters that the peer applies."""
+    data = source.filter
+    data.rewind()
+    return {str(name): value for name, value in data.get_dict().items()} if data.next() == Data.MAP else None
 
 
 def error_of(condition: Condition | None) -> Error | None:

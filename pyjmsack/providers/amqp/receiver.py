@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from pyjmsack.destination import Topic
-from pyjmsack.errors import JMSException, RequestTimedOutException
+from pyjmsack.errors import JMSException, RequestTimedOutException, UnsupportedFeatureException
 from pyjmsack.providers.amqp import caution
 from pyjmsack.providers.amqp.arrivals import Arrivals
 from pyjmsack.providers.amqp.counts import LargeCounts
@@ -452,7 +452,27 @@ class AmqpReceiver(AmqpLink):
         self._link.detach(closed=not durable)
 
     def _attached(self) -> bool:
-        return self._link.remote.source is not None
+        source = self._link.remote.source
+        if source is None:
+            return False
+        ignored = self._ignored(source)
+        if ignored:
+            self.closed = UnsupportedFeatureException(f"the broker ignores {ignored} of {self._what}")
+            self._part()
+            self._fail_opening(self.closed)
+        return not ignored
+
+    def _ignored(self, source: Source) -> str:
+        """Return what the broker ignores of our wishes, by its own answer (3.5.3). Without a filter the consumer would
+        get messages of others, and a browser that does not copy would remove messages from the queue.
+        """
+        applied = source.filter or {}
+        wishes = {"the selector": self.info.selector, "no_local": self.info.no_local}
+        names = {"the selector": _SELECTOR_FILTER[0], "no_local": _NO_LOCAL_FILTER[0]}
+        ignored = [what for what, wish in wishes.items() if wish and names[what] not in applied]
+        if self.info.browser and source.distribution_mode != "copy":
+            ignored.append("the mode of a browser")
+        return " and ".join(ignored)
 
     def _ended(self, error: JMSException) -> None:
         self.aside.cancel()
