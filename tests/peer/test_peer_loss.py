@@ -490,3 +490,21 @@ def test_a_transacted_session_that_the_broker_ends_fails_its_commit(face: Face) 
     with pytest.raises(JMSException):
         session.commit()
     soon(session.close)
+
+
+def test_a_broker_that_ends_the_session_of_the_temporary_queues_loses_the_connection(face: Face) -> None:
+    """S128, S133: nobody was told, receive() on such a queue returned None, and no new one could be created."""
+    peer = face.peer()
+    connection = face.connect(peer, PATIENT)
+    connection.exception_listener = heard = Told()
+    session = connection.create_session()
+    consumer = session.create_consumer(session.create_temporary_queue())
+    receiving = face.background(consumer.receive)
+    peer.wait_frames("flow")
+    (temporary,) = (link for link in peer.connections[0].links.values() if "temporary" in link.link.name)
+    peer.end_session(temporary, "amqp:internal-error", "says the broker")
+    with pytest.raises(ConnectionLostException, match="says the broker"):
+        receiving.result(60)
+    assert isinstance(heard.first(), ConnectionLostException)
+    with pytest.raises(JMSException):
+        session.create_temporary_queue()

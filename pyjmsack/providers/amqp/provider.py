@@ -8,7 +8,13 @@ from itertools import count
 from typing import Any, cast
 
 from pyjmsack.destination import Destination, Queue
-from pyjmsack.errors import IllegalStateException, JMSException, JMSSecurityException, UnsupportedFeatureException
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    JMSException,
+    JMSSecurityException,
+    UnsupportedFeatureException,
+)
 from pyjmsack.message import Message
 from pyjmsack.providers.amqp import caution
 from pyjmsack.providers.amqp.counts import LargeCounts
@@ -94,7 +100,15 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         succeeded."""
         engine = self._the_engine
         engine.open(our_open(self._url, self._the_info))
-        self._open_session(0, AmqpSession(engine, False)).add_callback(self._on_first_session)
+        first = AmqpSession(engine, False, partial(self._first_session_ended, engine))
+        self._open_session(0, first).add_callback(self._on_first_session)
+
+    def _first_session_ended(self, engine: AmqpEngine, error: JMSException) -> None:
+        """Give up the connection, because the broker ended the session that has the links of the connection itself,
+        such as those of its temporary queues. Without this session no call could say that they are gone.
+        """
+        lost = ConnectionLostException(f"the broker ended a session that this connection needs: {error}")
+        self._connector.call_later(0, partial(engine.fail, lost))  # later, because other links hear of the end first
 
     def on_remote_open(self) -> None:
         """Handle the broker's Open frame. The connection counts as open only after the answer to Begin."""
