@@ -13,9 +13,10 @@ from datetime import datetime, timezone
 from hashlib import blake2b
 from typing import Any, Final
 
-from pyjmsack import Message, MessageFormatException, Queue
+from pyjmsack import Message, Queue, ResourceAllocationException
 from pyjmsack.aio import Session
 from pyjmsack.kombu.envelope import DUPLICATE_ID
+from pyjmsack.kombu.refused import OF_THE_MESSAGE
 
 __all__ = ["Copies"]
 
@@ -57,7 +58,7 @@ class Copies:
             binding: the binding that brought this copy.
 
         Raises:
-            JMSException: the connection was lost, or the broker refused the message.
+            JMSException: the connection was lost, or the user may not send to the JMS queue.
         """
         mark = _mark(message)
         if mark is None:  # nobody can recognise the copies of this message; to take it twice is better than to lose it
@@ -66,7 +67,8 @@ class Copies:
             return self._is_first(mark, binding)
         try:
             await self.pass_on(message)
-        except MessageFormatException:  # the message cannot be sent to the JMS queue, so the consumer takes this copy
+        except (*OF_THE_MESSAGE, ResourceAllocationException):
+            # this message cannot be sent, or the JMS queue is full; to take the message twice is better than to stop
             return True
         return False
 
@@ -90,7 +92,8 @@ class Copies:
         """Send a message to the JMS queue, with everything that its sender wrote. The broker drops a second copy.
 
         Raises:
-            MessageFormatException: the message cannot be sent.
+            InvalidDestinationException, MessageFormatException, UnsupportedFeatureException: this message cannot be
+                sent.
             JMSException: the connection was lost, or the broker refused the message.
         """
         held: dict[str, Any] = message._properties or {}

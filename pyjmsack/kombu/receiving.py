@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from pyjmsack import InvalidDestinationException, JMSException, Message, MessageFormatException
+from pyjmsack import JMSException, Message
 from pyjmsack.aio import MessageConsumer
 from pyjmsack.kombu.envelope import ROUTING_KEY
 from pyjmsack.kombu.names import ExchangeKind, Pattern, checked_name, key_of
-from pyjmsack.kombu.refused import reason
+from pyjmsack.kombu.refused import OF_THE_MESSAGE, reason
 from pyjmsack.kombu.window import Window
 from pyjmsack.loggers import get_logger
 
@@ -132,7 +132,7 @@ class Source:
             return True
         try:
             wanted = await self.wanted(message)
-        except (InvalidDestinationException, MessageFormatException) as error:  # a bad message must not end the lane
+        except OF_THE_MESSAGE as error:  # a bad message must not end the lane
             log.error("a message of an exchange becomes a dead letter: %s", reason(error))
             _settle(message.reject)
             return False

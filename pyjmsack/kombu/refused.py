@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pyjmsack import InvalidDestinationException, JMSException
+from pyjmsack import InvalidDestinationException, JMSException, MessageFormatException, UnsupportedFeatureException
 
-__all__ = ["NOT_A_TASK", "is_worker", "reason"]
+__all__ = ["NOT_A_TASK", "OF_THE_MESSAGE", "is_worker", "reason"]
 
 NOT_A_TASK: Final = (
     ArithmeticError,
@@ -24,6 +24,9 @@ NOT_A_TASK: Final = (
 )
 """The errors that Celery raises for a message whose parts have the wrong form. All other errors come from the worker
 itself, such as its connection, its memory or its pool."""
+OF_THE_MESSAGE: Final = (InvalidDestinationException, MessageFormatException, UnsupportedFeatureException)
+"""The errors of a message that cannot be read or sent on, because its sender wrote something that this library refuses.
+All other errors of this library may come from the connection or from the queue."""
 _WORKER: Final = "celery.worker"
 _LONGEST: Final = 200
 

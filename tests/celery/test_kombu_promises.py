@@ -14,6 +14,8 @@ import pytest
 from shared_brokers import Served
 
 import pyjmsack.kombu
+from pyjmsack import ConnectionFactory, TextMessage, Topic, UnsupportedFeatureException
+from pyjmsack.core import producer as producers
 
 assert pyjmsack.kombu.Transport  # the import makes the schemes known
 
@@ -163,4 +165,37 @@ def test_two_workers_that_consume_a_queue_with_overlapping_bindings_get_each_mes
                 with contextlib.suppress(TimeoutError):
                     connection.drain_events(timeout=0.5)
         assert sorted(found) == [*range(40)]
+        queue.delete()
+
+
+def send_order(url: str, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Send a message with a property that this library refuses to send, as a Java program may do."""
+    message = TextMessage("order")
+    message.properties["AMQ_SCHEDULED_PERIOD"] = 1
+    with ConnectionFactory(url).create_connection() as connection, connection.create_session() as session:
+        target = session.create_producer(Topic(topic))
+        with pytest.raises(UnsupportedFeatureException):
+            target.send(message)
+        with monkeypatch.context() as patch:
+            patch.setattr(producers, "ORDERS", frozenset[str]())
+            target.send(message)
+
+
+def test_a_message_that_cannot_be_sent_on_does_not_end_the_worker_of_a_queue_with_overlapping_bindings(
+    brokers: Callable[[str], Served], queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection ended, and at each reconnect again, so that no message behind it was delivered."""
+    url = brokers("artemis").amqp_url
+    with kombu.Connection(f"jms+{url}") as connection:
+        queue, exchange, producer = overlapping(connection, queue_name, durable=True)
+        queue.bind_to(exchange, routing_key="*.b")
+        send_order(url, f"kombu.topic.x-{queue_name}.a.b", monkeypatch)
+        for number in range(3):
+            producer.publish(number, routing_key="a.b")
+        found: list[Any] = []
+        take = lambda body, message: (found.append(body), message.ack())  # noqa: E731 - one expression
+        with kombu.Consumer(connection, [queue], callbacks=[take], accept=["json", "text/plain"]):
+            while not {0, 1, 2, "order"} <= {*found}:
+                connection.drain_events(timeout=30)
+        assert sorted(body for body in found if body != "order") == [0, 1, 2]
         queue.delete()

@@ -1,0 +1,120 @@
+"""How a queue takes over the messages of its bindings, from subscriptions that are scripted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("kombu", reason="the extra celery is not installed")
+
+from pyjmsack import (
+    ConnectionLostException,
+    InvalidDestinationException,
+    JMSException,
+    MessageFormatException,
+    ResourceAllocationException,
+    TextMessage,
+    UnsupportedFeatureException,
+)
+from pyjmsack import Queue as Target
+from pyjmsack.kombu.copies import Copies
+from pyjmsack.kombu.receiving import Source
+
+OF_THE_MESSAGE = [InvalidDestinationException, MessageFormatException, UnsupportedFeatureException]
+LOST = ConnectionLostException("the connection was lost")
+
+
+class Broker:
+    """A session of Artemis with one subscription and one JMS queue."""
+
+    def __init__(self, *texts: str) -> None:
+        self.waiting = deque(Waiting(self, text) for text in texts)
+        self.errors: dict[str, JMSException] = {}
+        """The errors of the next send of each text."""
+        self.moved: list[str] = []
+        self.letters: list[str] = []
+        self.subscribed = False
+
+    async def create_shared_durable_consumer(self, *ignored: object) -> Any:
+        self.subscribed = True
+        return self
+
+    async def receive(self, timeout: float) -> Any:
+        return self.waiting.popleft() if self.waiting else None
+
+    async def close(self) -> None:
+        pass
+
+    async def unsubscribe(self, name: str) -> None:
+        self.subscribed = False
+
+    def create_producer(self, queue: Target) -> Any:
+        return self
+
+    async def __aenter__(self) -> Any:
+        return self
+
+    async def __aexit__(self, *ignored: object) -> None:
+        pass
+
+    async def send(self, message: Any, **ignored: object) -> None:
+        if (error := self.errors.pop(message.text, None)) is not None:
+            raise error
+        self.moved.append(message.text)
+
+
+class Waiting(TextMessage):
+    """A message in the subscription."""
+
+    def __init__(self, broker: Broker, text: str) -> None:
+        super().__init__(text)
+        self._broker = broker
+        self.properties["kombu_routing_key"] = "a.b"
+        self._delivery: Any = SimpleNamespace(identity=lambda: text.encode())
+
+    def accept(self) -> None:
+        pass
+
+    def reject(self) -> None:
+        self._broker.letters.append(str(self.text))
+
+    def release(self) -> None:
+        self._broker.waiting.appendleft(self)
+
+
+@pytest.mark.parametrize("kind", [*OF_THE_MESSAGE, ResourceAllocationException])
+def test_a_copy_that_the_queue_cannot_take_over_goes_to_the_consumer(kind: type[JMSException]) -> None:
+    """The error ended the connection of the worker, at each reconnect again."""
+    broker: Any = Broker()
+    broker.errors["bad"] = kind("refused")
+    copies = Copies(broker, Target("tasks"), durable=True)
+    assert asyncio.run(copies.takes(Waiting(broker, "bad"), ("events", "a.*")))
+    assert not asyncio.run(copies.takes(Waiting(broker, "good"), ("events", "a.*")))
+    assert broker.moved == ["good"]
+
+
+@pytest.mark.parametrize("kind", OF_THE_MESSAGE)
+def test_a_message_that_its_source_cannot_look_at_becomes_a_dead_letter(kind: type[JMSException]) -> None:
+    async def wanted(message: Any) -> bool:
+        raise kind("refused")
+
+    broker = Broker()
+    source = Source(lambda _: pytest.fail("nobody consumes"), wanted, single=False)
+    assert not asyncio.run(source.takes(Waiting(broker, "bad")))
+    assert broker.letters == ["bad"]
+
+
+def test_an_error_of_the_connection_reaches_the_lane() -> None:
+    broker: Any = Broker()
+    broker.errors["good"] = LOST
+    copies = Copies(broker, Target("tasks"), durable=True)
+    source = Source(
+        lambda _: pytest.fail("nobody consumes"), lambda message: copies.takes(message, ("events", "a.*")), single=False
+    )
+    with pytest.raises(ConnectionLostException):
+        asyncio.run(source.takes(Waiting(broker, "good")))
+    assert broker.letters == []
