@@ -25,12 +25,12 @@ from typing import Any, Final
 
 from kombu.exceptions import ChannelError
 
-from pyjmsack import InvalidDestinationException, Message, Queue, Topic
+from pyjmsack import Message, Queue, Topic
 from pyjmsack.aio import MessageConsumer, Session
 from pyjmsack.kombu.copies import Copies
 from pyjmsack.kombu.names import ExchangeKind, escaped, queue_name, subscription_name, topic_name, topic_pattern
-from pyjmsack.kombu.receiving import Binding, Source
-from pyjmsack.kombu.refused import reason
+from pyjmsack.kombu.receiving import Binding, Source, settle
+from pyjmsack.kombu.refused import OF_THE_MESSAGE, reason
 from pyjmsack.loggers import get_logger
 
 __all__ = ["COUNTED", "Queues"]
@@ -150,20 +150,24 @@ class Queues:
         return await self._session.create_consumer(Queue(consumer_queue + options))
 
     async def unbind(self, queue: str, name: Name) -> None:
-        """End a binding. The messages that wait in its subscription go into the queue."""
+        """End a binding. The messages that wait in its subscription go into the queue. After an error the binding still
+        exists, so that the caller can try again.
+        """
         declared = self._declared.get(queue)
-        binding = declared.bindings.pop(name, None) if declared is not None else None
+        binding = declared.bindings.get(name) if declared is not None else None
         if declared is None or binding is None:
             return
-        others = [one for one in declared.bindings.values() if one.exchange == binding.exchange]
-        if (consumer := declared.subscriptions.pop(name, None)) is not None:
+        others = [one for one in declared.bindings.values() if one.exchange == binding.exchange and one is not binding]
+        if (consumer := declared.subscriptions.get(name)) is not None:
             await self._kept(queue, consumer, binding, others)
             await consumer.close()
+            del declared.subscriptions[name]
         elif not self.routes_locally:
             shared = await self._end(queue, binding, others)
             # otherwise the queue would get the moved messages again, as copies from the subscriptions of these bindings
             for one in shared:
                 await self._emptied(queue, one, [])
+        declared.bindings.pop(name, None)
 
     async def _end(self, queue: str, binding: Binding, others: list[Binding]) -> list[Binding]:
         """End the subscription that a durable queue has for a binding. The messages in the subscription go into the
@@ -187,21 +191,29 @@ class Queues:
         """Move all messages of a consumer into the queue. Return each of the ``others`` that covers one of these
         messages.
         """
-        copies, found = self._copies(queue), dict[Name, Binding]()
+        found = dict[Name, Binding]()
         while (message := await consumer.receive(0)) is not None:
             try:
-                key = binding.key_of(message)
-            except InvalidDestinationException as error:  # a bad message must not stop the others
+                covering = await self._moved(queue, message, binding, others)
+            except OF_THE_MESSAGE as error:  # a bad message must not stop the others
                 log.error("a message of an exchange becomes a dead letter: %s", reason(error))
                 message.reject()
                 continue
-            covering = [one for one in others if one.matches(one.exchange, key)]
-            found.update({one.name: one for one in covering})
-            # a temporary queue has its only consumer in this process, so takes() knows which copies it had before
-            if not covering or copies.is_durable or await copies.takes(message, binding.name):
-                await copies.pass_on(message)
+            except BaseException:  # so that the message is in the subscription at the next try
+                settle(message.release)
+                raise
             message.accept()
+            found.update({one.name: one for one in covering})
         return [*found.values()]
+
+    async def _moved(self, queue: str, message: Message, binding: Binding, others: list[Binding]) -> list[Binding]:
+        """Send a message of a binding to the queue. Return each of the ``others`` that covers the message."""
+        copies, key = self._copies(queue), binding.key_of(message)
+        covering = [one for one in others if one.matches(one.exchange, key)]
+        # a temporary queue has its only consumer in this process, so takes() knows which copies it had before
+        if not covering or copies.is_durable or await copies.takes(message, binding.name):
+            await copies.pass_on(message)
+        return covering
 
     async def _removed(self, consumer: MessageConsumer) -> int:
         """Remove all messages of a consumer. Return their number."""
@@ -309,9 +321,9 @@ class Queues:
         count = await self.purge(queue)
         declared = self._declared.get(queue) or _Declared()
         for name, binding in [*declared.bindings.items()]:
-            del declared.bindings[name]
             if name not in declared.subscriptions and not self.routes_locally:
                 await self._end(queue, binding, [])
+            declared.bindings.pop(name, None)
         count += await self.purge(queue)  # remove the messages that came meanwhile
         await self.forget(queue)
         return count

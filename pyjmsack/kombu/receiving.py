@@ -22,7 +22,7 @@ from pyjmsack.kombu.refused import OF_THE_MESSAGE, reason
 from pyjmsack.kombu.window import Window
 from pyjmsack.loggers import get_logger
 
-__all__ = ["LANES", "Binding", "Delivery", "Feed", "Source"]
+__all__ = ["LANES", "Binding", "Delivery", "Feed", "Source", "settle"]
 
 log = get_logger("pyjmsack.kombu")
 LANES: Final = 8
@@ -134,10 +134,10 @@ class Source:
             wanted = await self.wanted(message)
         except OF_THE_MESSAGE as error:  # a bad message must not end the lane
             log.error("a message of an exchange becomes a dead letter: %s", reason(error))
-            _settle(message.reject)
+            settle(message.reject)
             return False
         if not wanted:
-            _settle(message.accept)
+            settle(message.accept)
         return wanted
 
 
@@ -247,11 +247,11 @@ class Feed:
             # the window may be full, because the broker was asked for messages of several queues, and several came
             if window.limit and window.held >= window.limit:
                 if self._releases:
-                    _settle(message.release)
+                    settle(message.release)
                     return
                 await window.room(source)
         except asyncio.CancelledError:  # otherwise nobody would get the message before the connection ends
-            _settle(message.release)
+            settle(message.release)
             raise
         window.held += 1
         window.arrived += 1
@@ -279,7 +279,7 @@ class Feed:
         await self._run(source, consumer)
 
 
-def _settle(outcome: Callable[[], Any]) -> None:
+def settle(outcome: Callable[[], Any]) -> None:
     """Give a message an outcome. If the connection is lost, do nothing, because the broker delivers the message
     again.
     """

@@ -199,3 +199,19 @@ def test_a_message_that_cannot_be_sent_on_does_not_end_the_worker_of_a_queue_wit
                 connection.drain_events(timeout=30)
         assert sorted(body for body in found if body != "order") == [0, 1, 2]
         queue.delete()
+
+
+@pytest.mark.parametrize("durable", [True, False], ids=["durable", "temporary"])
+def test_a_message_that_cannot_be_sent_on_costs_itself_alone_when_its_binding_ends(
+    durable: bool, brokers: Callable[[str], Served], queue_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The unbinding failed, and the messages behind the bad one stayed in a subscription without a consumer."""
+    url = brokers("artemis").amqp_url
+    with kombu.Connection(f"jms+{url}") as connection:
+        queue, exchange, producer = overlapping(connection, queue_name, durable=durable)
+        send_order(url, f"kombu.topic.x-{queue_name}.a.b", monkeypatch)
+        for number in range(3):
+            producer.publish(number, routing_key="a.b")
+        queue.unbind_from(exchange, routing_key="a.*")
+        assert sorted(drained(queue)) == [0, 1, 2]
+        queue.delete()

@@ -22,7 +22,9 @@ from pyjmsack import (
 )
 from pyjmsack import Queue as Target
 from pyjmsack.kombu.copies import Copies
-from pyjmsack.kombu.receiving import Source
+from pyjmsack.kombu.names import ExchangeKind
+from pyjmsack.kombu.queues import Queues
+from pyjmsack.kombu.receiving import Binding, Source
 
 OF_THE_MESSAGE = [InvalidDestinationException, MessageFormatException, UnsupportedFeatureException]
 LOST = ConnectionLostException("the connection was lost")
@@ -84,6 +86,37 @@ class Waiting(TextMessage):
 
     def release(self) -> None:
         self._broker.waiting.appendleft(self)
+
+
+def bound(broker: Any) -> tuple[Queues, Binding]:
+    """Return the queues of a connection, in which ``tasks`` is durable and has a binding."""
+    queues = Queues(broker, SimpleNamespace(broker="artemis", protocol="AMQP 1.0"))
+    binding = Binding(ExchangeKind.TOPIC, "events", "a.*")
+    asyncio.run(queues.bind("tasks", binding))
+    return queues, binding
+
+
+@pytest.mark.parametrize("kind", OF_THE_MESSAGE)
+def test_a_message_that_cannot_be_sent_on_becomes_a_dead_letter_when_its_binding_ends(kind: type[JMSException]) -> None:
+    """The unbinding failed. The binding was forgotten, and the messages stayed in a subscription without a consumer."""
+    broker = Broker("one", "bad", "two")
+    broker.errors["bad"] = kind("refused")
+    queues, binding = bound(broker)
+    asyncio.run(queues.unbind("tasks", binding.name))
+    assert (broker.moved, broker.letters, broker.subscribed) == (["one", "two"], ["bad"], False)
+    assert queues.durable_queues("events", "a.b") == []
+
+
+def test_an_unbinding_that_failed_can_be_tried_again_and_loses_no_message() -> None:
+    broker = Broker("one", "two", "three")
+    broker.errors["two"] = ResourceAllocationException("the queue is full")
+    queues, binding = bound(broker)
+    with pytest.raises(ResourceAllocationException):
+        asyncio.run(queues.unbind("tasks", binding.name))
+    assert queues.durable_queues("events", "a.b") == ["tasks"]
+    assert broker.subscribed
+    asyncio.run(queues.unbind("tasks", binding.name))
+    assert (broker.moved, broker.letters, broker.subscribed) == (["one", "two", "three"], [], False)
 
 
 @pytest.mark.parametrize("kind", [*OF_THE_MESSAGE, ResourceAllocationException])
