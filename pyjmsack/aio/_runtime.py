@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
-from pyjmsack.core.runtime import Command, run_commands
+from pyjmsack.core.runtime import Command, Later, run_commands
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import own_lock, when_forked
@@ -139,9 +139,11 @@ class AioRuntime:
             steps.close()
             raise
 
-    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
-        """Run ``callback`` on the loop after ``delay`` seconds."""
-        self.submit(self.loop.call_later, delay, callback)
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Later:
+        """Run ``callback`` on the loop after ``delay`` seconds, unless it is cancelled before."""
+        later = Later(callback)
+        self.submit(later.start, self.loop.call_later, delay)
+        return later
 
     def thread(self) -> int:
         """Always return the same number, because all callers are on the loop."""

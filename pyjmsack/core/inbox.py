@@ -11,7 +11,7 @@ from pyjmsack.core.admission import Admission
 from pyjmsack.core.channel import Channel
 from pyjmsack.core.guard import DuplicateGuard
 from pyjmsack.core.redelivery import redelivery_delay
-from pyjmsack.core.runtime import Runtime, taken
+from pyjmsack.core.runtime import Later, Runtime, taken
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound, identify
 from pyjmsack.spi.resources import ConsumerInfo
@@ -80,12 +80,24 @@ class PriorityInbox:
         return sum(map(len, self._levels))
 
 
-CallLater = Callable[[float, Callable[[], None]], None]
+CallLater = Callable[[float, Callable[[], None]], Later]
 
 _GOES_BACK = 1.0
 """The shortest wait in seconds of a message that was delivered too often and goes back uncounted."""
 _MOST_ASIDE = 1000
 """The number of delayed messages outside the inbox that do not use up the prefetch."""
+
+
+class _Wait:
+    """The wait of one message. The timer holds this object, which lets go of the message when the wait is over."""
+
+    __slots__ = ("count", "inbound", "timer")
+
+    def __init__(self, inbound: Inbound, count: int) -> None:
+        self.inbound: Inbound | None = inbound
+        self.count = count
+        """The number of redeliveries."""
+        self.timer: Later | None = None
 
 
 class Delays:
@@ -103,6 +115,7 @@ class Delays:
             false, later messages overtake the delayed message (S116). They always overtake a message that goes back.
         inbox: the inbox of the consumer. After its wait, a message is at the head of the inbox.
         call_later: ``call_later(seconds, callback)`` calls ``callback`` on the loop after this time.
+        submit: ``submit(command, argument)`` runs a command on the loop. It cancels the timers there.
         due: called on the loop when a wait is over.
     """
 
@@ -113,6 +126,7 @@ class Delays:
         blocking: bool,
         inbox: deque[Inbound] | PriorityInbox,
         call_later: CallLater,
+        submit: Callable[..., None],
         due: Callable[[], None],
     ) -> None:
         self._policy = policy
@@ -120,10 +134,11 @@ class Delays:
         self._blocking = blocking
         self._inbox = inbox
         self._call_later = call_later
+        self._submit = submit
         self._due = due
-        self._waiting: dict[Inbound, int] = {}
+        self._waiting: dict[Inbound, _Wait] = {}
         """Messages that wait at the head of the inbox. They block the messages behind them."""
-        self._aside: dict[Inbound, int] = {}
+        self._aside: dict[Inbound, _Wait] = {}
         """Messages that wait outside the inbox."""
         self._ready: dict[Inbound, int] = {}
         self._passed: tuple[Inbound, int] | None = None
@@ -157,37 +172,64 @@ class Delays:
         if delay <= 0:
             return False
         stays = self._blocking and not goes_back
-        waiting = self._waiting if stays else self._aside
+        waiting, wait = self._waiting if stays else self._aside, _Wait(inbound, count)
         try:
-            waiting[inbound] = count
+            waiting[inbound] = wait
             if stays:
                 self._inbox.appendleft(inbound)
-            self._call_later(delay, lambda: self._over(inbound, count))
+            wait.timer = self._call_later(delay, partial(self._over, wait))
         except BaseException:  # at Ctrl-C the wait is undone, because without its timer it would never end
             waiting.pop(inbound, None)
+            wait.inbound = None
             raise
+        if waiting is not (self._waiting if stays else self._aside):
+            # another thread ended all waits meanwhile, perhaps before this wait had its timer
+            self._end([wait])
         return True
 
-    def _over(self, inbound: Inbound, count: int) -> None:
+    def _over(self, wait: _Wait) -> None:
+        inbound, wait.inbound = wait.inbound, None
+        if inbound is None:  # the message was given back, or the consumer is closed
+            return
         if self._aside.pop(inbound, None) is not None:
-            self._ready[inbound] = count
+            self._ready[inbound] = wait.count
             self._inbox.appendleft(inbound)
         elif self._waiting.pop(inbound, None) is not None:
-            self._ready[inbound] = count
-        else:  # the message was given back, or the consumer is closed
+            self._ready[inbound] = wait.count
+        else:  # another thread is just giving the message back
             return
         self._due()
+
+    def _end(self, waits: list[_Wait]) -> None:
+        """End waits before their time. The messages can be freed at once, although a wait may be as long as 24 days."""
+        for wait in waits:
+            wait.inbound = None
+        if waits:
+            self._submit(_cancel, waits)
 
     def __contains__(self, inbound: Inbound) -> bool:
         """Whether the message waits outside the inbox."""
         return inbound in self._aside
 
-    def release(self) -> list[Inbound]:
-        """End every wait, and return the messages that are not in the inbox."""
+    def release(self, *, back: bool) -> None:
+        """End every wait.
+
+        Args:
+            back: whether the messages that are not in the inbox go back into the inbox. Otherwise they are dropped.
+        """
         aside, self._aside = self._aside, {}
-        self._waiting = {}
+        waiting, self._waiting = self._waiting, {}
         self._ready.clear()
-        return [*aside]
+        if back:  # before the timers are cancelled, because Ctrl-C may end the caller there
+            self._inbox.extend(aside)
+        self._end([*aside.values(), *waiting.values()])
+
+
+def _cancel(waits: list[_Wait]) -> None:
+    """Cancel the timers of waits that were ended. Runs on the loop, which forgets the timers then."""
+    for wait in waits:
+        if wait.timer is not None:
+            wait.timer.cancel()
 
 
 class Inbox:
@@ -292,7 +334,7 @@ class Inbox:
         """Drop all messages. The broker has them again, and takes no outcome for them."""
         self.messages.clear()
         if self.delays is not None:
-            self.delays.release()
+            self.delays.release(back=False)
 
     def interrupted(self) -> None:
         """Drop all messages, because the connection is lost and the broker will deliver them again."""
@@ -361,7 +403,7 @@ class Inbox:
     def take_all(self) -> list[Inbound]:
         """Take out all messages, including the delayed ones."""
         if self.delays is not None:
-            self.messages.extend(self.delays.release())
+            self.delays.release(back=True)
         return [*taken(self.messages)]
 
     def expect(self) -> Completion[None]:
@@ -396,7 +438,7 @@ def make_inbox(
     goes_back = policy.max_redeliveries is not None and policy.outcome is Outcome.RELEASED
     if (policy.delays or goes_back) and not info.browser:
         exceeded, blocking = admission.delivered_too_often, not options.non_blocking_redelivery
-        delays = Delays(policy, exceeded, blocking, messages, runtime.call_later, look)
+        delays = Delays(policy, exceeded, blocking, messages, runtime.call_later, runtime.submit, look)
     return Inbox(messages, delays, guard, runtime, look, identifies=replays or admission.identifies)
 
 

@@ -10,9 +10,10 @@ from typing import Any, Protocol, TypeVar
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import Outbound
 
-__all__ = ["Command", "Dispatcher", "Runtime", "all_called", "refuse_commands", "run_commands", "taken"]
+__all__ = ["Command", "Dispatcher", "Later", "Runtime", "all_called", "refuse_commands", "run_commands", "taken"]
 
 
 log = get_logger("pyjmsack")
@@ -74,6 +75,25 @@ def _fail(arguments: tuple[Any, ...], error: Exception) -> None:
             argument.fail(error)
         elif isinstance(argument, Outbound):
             argument.done(error)
+
+
+class Later:
+    """A call that the loop makes later. Any thread may ask for the call, and the loop then sets the timer."""
+
+    __slots__ = ("_callback", "_timer")
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+        self._timer: Timer | None = None
+
+    def start(self, call_later: Callable[[float, Callable[[], None]], Timer], delay: float) -> None:
+        """Set the timer. Runs on the loop."""
+        self._timer = call_later(delay, self._callback)
+
+    def cancel(self) -> None:
+        """Cancel the call. Runs on the loop, as a command that was queued after the call was asked for."""
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class Dispatcher(Protocol):
@@ -154,8 +174,8 @@ class Runtime(Protocol):
         """
         ...
 
-    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
-        """Run ``callback`` on the loop after ``delay`` seconds."""
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Later:
+        """Run ``callback`` on the loop after ``delay`` seconds, unless it is cancelled before."""
         ...
 
     def thread(self) -> int:

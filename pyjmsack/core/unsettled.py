@@ -88,7 +88,7 @@ class AckBatch:
     def __init__(
         self,
         settle: Callable[[list[Inbound]], None],
-        call_later: Callable[[float, Callable[[], None]], None],
+        call_later: Callable[[float, Callable[[], None]], object],
         size: int,
         timeout: float | None,
     ) -> None:

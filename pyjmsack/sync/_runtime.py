@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import Command, refuse_commands, run_commands, taken
+from pyjmsack.core.runtime import Command, Later, refuse_commands, run_commands, taken
 from pyjmsack.core.steps import Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import when_forked
@@ -232,9 +232,11 @@ class SyncRuntime:
             steps.close()  # Ctrl-C while waiting: let the steps clean up
             raise
 
-    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
-        """Run ``callback`` on the loop after ``delay`` seconds."""
-        self.submit(self.loop.call_later, delay, callback)
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Later:
+        """Run ``callback`` on the loop after ``delay`` seconds, unless it is cancelled before."""
+        later = Later(callback)
+        self.submit(later.start, self.loop.call_later, delay)
+        return later
 
     thread = staticmethod(threading.get_ident)
 
@@ -323,7 +325,7 @@ class ThreadDispatcher:
             middle of its work for a connection.
     """
 
-    def __init__(self, name: str, call_later: Callable[[float, Callable[[], None]], None]) -> None:
+    def __init__(self, name: str, call_later: Callable[[float, Callable[[], None]], object]) -> None:
         self._name = name
         self._call_later = call_later
         self._refused = False

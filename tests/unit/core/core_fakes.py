@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from pyjmsack.core.connection import Connection
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.listening import Listening
 from pyjmsack.core.producer import Producer
-from pyjmsack.core.runtime import run_commands, taken
+from pyjmsack.core.runtime import Later, run_commands, taken
 from pyjmsack.core.session import Session
 from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Destination, Queue
@@ -62,6 +63,18 @@ class FakeDispatcher:
         self.closed = True
 
 
+class FakeTimer:
+    """A timer in a list of the timers that are set."""
+
+    def __init__(self, timers: list[tuple[float, Callable[[], None]]], delay: float, callback: Callable[[], None]):
+        self._timers, self._entry = timers, (delay, callback)
+        timers.append(self._entry)
+
+    def cancel(self) -> None:
+        if self._entry in self._timers:
+            self._timers.remove(self._entry)
+
+
 class FakeRuntime:
     """Commands wait until :meth:`turn`; a wait that no turn ends has timed out."""
 
@@ -94,12 +107,15 @@ class FakeRuntime:
             work()
             then()
 
-    def call_later(self, delay: float, callback: Callable[[], None]) -> None:
-        self.timers.append((delay, callback))
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Later:
+        later = Later(callback)
+        later.start(partial(FakeTimer, self.timers), delay)
+        return later
 
     def fire(self) -> None:
         """All timers are due."""
-        timers, self.timers = self.timers, []
+        timers = [*self.timers]
+        self.timers.clear()
         for _, callback in timers:
             callback()
 

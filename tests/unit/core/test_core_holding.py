@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from collections.abc import Callable
+
 import pytest
 from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.runtime import Later
+from pyjmsack.errors import ConnectionLostException
 from pyjmsack.types import Outcome
 
 DELAYS = ("jms.redeliveryPolicy.initialRedeliveryDelay=1000", "jms.redeliveryPolicy.redeliveryDelay=3000")
@@ -291,3 +297,74 @@ def test_what_waits_aside_makes_room_for_the_next_message_s116(options: tuple[st
     assert consumer.buffered() == 0
     bench.run(consumer.close())
     assert ("waits", Outcome.RELEASED) in bench.outcomes()
+
+
+def give_back(bench: Bench, consumer: Consumer, how: str) -> None:
+    """End all waits of a consumer."""
+    if how == "close":
+        bench.run(consumer.close())
+    elif how == "failover":
+        consumer.interrupted()
+    else:
+        consumer.detached(ConnectionLostException("lost"))
+    bench.runtime.turn()
+
+
+@pytest.mark.parametrize("how", ["close", "failover", "lost"])
+@pytest.mark.parametrize(
+    "options", [DELAYS, (*DELAYS, OVERTAKE), GIVEN_BACK], ids=["blocking", "non-blocking", "limit"]
+)
+def test_a_message_whose_wait_ends_early_is_freed_and_leaves_no_timer(options: tuple[str, ...], how: str) -> None:
+    """The timers kept whole messages for up to 24 days: with a bad network one more at each failover."""
+    bench = Bench(*options)
+    consumer = bench.consumer()
+    inbound = FakeInbound("a", redeliveries=2)
+    bench.arrive(consumer, inbound)
+    waiting = weakref.ref(inbound)
+    del inbound
+    assert next_of(consumer) is None
+    assert len(delays(bench)) == 1
+    give_back(bench, consumer, how)
+    assert delays(bench) == []
+    bench.provider.calls.clear()
+    gc.collect()
+    assert waiting() is None
+
+
+def test_a_timer_of_an_earlier_wait_does_not_end_a_later_wait_of_the_same_message() -> None:
+    """Over STOMP the client itself keeps the message, so the very same one comes again, perhaps with a longer delay."""
+    bench = Bench(*DELAYS)
+    session = bench.session(0)
+    consumer = bench.consumer(session)
+    waiting = FakeInbound("a", redeliveries=1)
+    bench.arrive(consumer, waiting)
+    assert next_of(consumer) is None
+    bench.runtime.turn()
+    (_, early), *_ = bench.runtime.timers
+    consumer.interrupted()
+    waiting.redeliveries = 2
+    bench.arrive(consumer, waiting)
+    assert next_of(consumer) is None
+    assert delays(bench) == [3.0]
+    early()
+    assert next_of(consumer) is None
+    bench.runtime.fire()
+    assert next_of(consumer) == "a"
+
+
+@pytest.mark.parametrize("options", [DELAYS, (*DELAYS, OVERTAKE)], ids=["blocking", "non-blocking"])
+def test_a_wait_that_begins_while_another_thread_ends_all_waits_leaves_no_timer(
+    options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(*options)
+    consumer = bench.consumer()
+    bench.arrive(consumer, FakeInbound("a", redeliveries=1))
+    call_later = bench.runtime.call_later
+
+    def meanwhile(delay: float, callback: Callable[[], None]) -> Later:
+        consumer.interrupted()
+        return call_later(delay, callback)
+
+    monkeypatch.setattr(consumer.inbox.delays, "_call_later", meanwhile)
+    assert next_of(consumer) is None
+    assert delays(bench) == []

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from core_fakes import FakeRuntime
 
 from pyjmsack import aio
 from pyjmsack.aio import _runtime
@@ -955,3 +958,32 @@ def test_an_object_whose_opening_was_not_awaited_says_so() -> None:
     with pytest.raises(AttributeError, match=r"has no attribute 'create_session': write `await \.\.\.`.*`async with"):
         connection.create_session()  # type: ignore[attr-defined]  # type checkers see the mistake, too
     assert not hasattr(connection, "close")
+
+
+def cancelled_call(runtime: SyncRuntime | AioRuntime) -> weakref.ref[FakeRuntime]:
+    """Let the runtime call something in an hour, and cancel the call."""
+    kept = FakeRuntime()
+    later = runtime.call_later(3600, kept.turn)
+    runtime.submit(later.cancel)
+    return weakref.ref(kept)
+
+
+def test_a_call_for_later_that_is_cancelled_keeps_nothing_in_memory() -> None:
+    """Its timer kept a message for up to 24 days, although nobody could get the message any more."""
+
+    async def in_asyncio() -> None:
+        runtime = AioRuntime(asyncio.get_running_loop(), nothing)
+        kept = cancelled_call(runtime)
+        runtime.run_queued()
+        gc.collect()
+        assert kept() is None
+
+    asyncio.run(in_asyncio())
+    runtime = SyncRuntime(acquire(), nothing)
+    try:
+        kept = cancelled_call(runtime)
+        runtime.flush_out(PATIENCE)
+        gc.collect()
+        assert kept() is None
+    finally:
+        runtime.close()
