@@ -17,12 +17,12 @@ from typing import Any
 
 import click
 
-from pyjmsack import AckMode, Destination, JMSException, MessageFormatException, Session
+from pyjmsack import AckMode, Destination, JMSException, Session
 from pyjmsack.cli.errors import Failure, explain
 from pyjmsack.cli.existing import target_on_demand
 from pyjmsack.cli.managing import json_option, print_json
 from pyjmsack.cli.options import Login, connection_options
-from pyjmsack.cli.resending import DUPLICATE_ID
+from pyjmsack.cli.resending import DUPLICATE_ID, UNSENDABLE
 from pyjmsack.cli.send_input import InputError, Item, read_items
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
@@ -314,7 +314,7 @@ class _Import:
                     item.message.properties[DUPLICATE_ID] = duplicate_id
                 try:
                     answers.append(producer.send_async(item.message, **options))
-                except MessageFormatException as refused:
+                except UNSENDABLE as refused:
                     self._leave_out(item, refused)
             for answer in answers:
                 answer.result()
@@ -327,7 +327,7 @@ class _Import:
             if self._stop.requested:
                 return
 
-    def _leave_out(self, item: Item, refused: MessageFormatException) -> None:
+    def _leave_out(self, item: Item, refused: JMSException) -> None:
         progress = self._progress
         progress.reason = progress.reason or f"{item.place}: {refused}"[:_LONGEST_REASON]
         progress.unsendable += 1

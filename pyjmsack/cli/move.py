@@ -12,7 +12,6 @@ from pyjmsack import (
     AckMode,
     Destination,
     JMSException,
-    MessageFormatException,
     Queue,
     UnsupportedFeatureException,
 )
@@ -20,7 +19,7 @@ from pyjmsack.cli.errors import fail_because
 from pyjmsack.cli.existing import check_queue, check_target, create_option, queue_name, target_by, unchecked_target
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options
-from pyjmsack.cli.resending import died_of_age, renewed, send_options
+from pyjmsack.cli.resending import UNSENDABLE, died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer, check_apart
@@ -211,7 +210,7 @@ def _copy(
                     pace.wait()
                     try:
                         producer.send(renewed(message), **send_options(message, expires=expires))
-                    except MessageFormatException as error:
+                    except UNSENDABLE as error:
                         if not odd:
                             remark(f"A message of {source} is not copied: {error}")
                         odd += 1

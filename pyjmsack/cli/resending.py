@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from pyjmsack import Destination, Message, MessageFormatException
+from pyjmsack import Destination, Message, MessageFormatException, UnsupportedFeatureException
 
-__all__ = ["DUPLICATE_ID", "check_whole", "died_of_age", "first_destination", "renewed", "send_options"]
+__all__ = ["DUPLICATE_ID", "UNSENDABLE", "check_whole", "died_of_age", "first_destination", "renewed", "send_options"]
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 """The property by which Artemis recognises the second copy of a send."""
+UNSENDABLE = (MessageFormatException, UnsupportedFeatureException)
+"""The errors of a send that mean that this one message cannot be sent. A stranger may have written a value that this
+protocol cannot carry, or a property that this broker would ignore."""
 _OF_THE_DELIVERY = {"JMSXDeliveryCount", "JMS_AMQP_ACK_TYPE", "dlqDeliveryFailureCause", DUPLICATE_ID}
 _SOON = 0.001
 """The time to live, in seconds, for the copy of a message that has just expired. The broker then handles the copy as

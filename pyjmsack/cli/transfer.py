@@ -19,7 +19,6 @@ from pyjmsack import (
     JMSException,
     Message,
     MessageConsumer,
-    MessageFormatException,
     Queue,
     RequestTimedOutException,
     Session,
@@ -28,7 +27,7 @@ from pyjmsack import (
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.managing import remark
 from pyjmsack.cli.options import Login
-from pyjmsack.cli.resending import died_of_age, renewed, send_options
+from pyjmsack.cli.resending import UNSENDABLE, died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import Counter, amount
 
@@ -226,7 +225,7 @@ class Transfer:
 
     def _stops_all(self, error: JMSException) -> bool:
         """Whether an error of a send means that the later messages cannot be sent either."""
-        if isinstance(error, MessageFormatException):
+        if isinstance(error, UNSENDABLE):
             return False
         lost = ConnectionLostException, RequestTimedOutException, IllegalStateException
         return not self.each_its_own or isinstance(error, lost)

@@ -13,8 +13,9 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
+from click.testing import CliRunner
 
-from pyjmsack import Queue, TextMessage
+from pyjmsack import JMSException, MessageFormatException, Queue, TextMessage, UnsupportedFeatureException
 from pyjmsack.cli import import_
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.import_ import _Import, _Progress
@@ -113,3 +114,34 @@ def test_a_message_that_expires_while_the_rate_holds_it_back_is_left_out(monkeyp
     assert [call.kwargs for call in sends] == [{"time_to_live": 0.5}]
     assert (job.sent, job.expired) == (1, 3)
     assert pace.wait.call_count == 3  # nothing waits for a message that expired before
+
+
+@pytest.mark.parametrize("error", [MessageFormatException, UnsupportedFeatureException])
+@pytest.mark.parametrize("bad", [{"bad"}, {"a", "bad", "b"}], ids=["one", "all"])
+def test_an_import_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
+    bad: set[str], error: type[JMSException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stopped there, again and again, and sent nothing of its batch."""
+    sent: list[str | None] = []
+
+    def send(message: TextMessage, **how: object) -> MagicMock:
+        if message.text in bad:
+            raise error("too odd")
+        sent.append(message.text)
+        return MagicMock()
+
+    factory = MagicMock()
+    connection = factory.return_value.create_connection.return_value.__enter__.return_value
+    session = connection.create_session.return_value.__enter__.return_value
+    session.create_producer.return_value.send_async.side_effect = send
+    monkeypatch.setattr("pyjmsack.cli.options.Login.factory", factory)
+    monkeypatch.setattr(import_, "target_on_demand", MagicMock())
+    lines = tmp_path / "orders.jsonl"
+    lines.write_text("".join(json.dumps({"type": "text", "body": each}) + "\n" for each in ("a", "bad", "b")))
+    result = CliRunner().invoke(import_.import_, ["orders", str(lines), "--json"])
+    assert sent == [each for each in ("a", "bad", "b") if each not in bad]
+    assert json.loads(result.stdout)["sent"] == len(sent)
+    assert result.exit_code == 1
+    count = "1 message" if len(bad) == 1 else "3 messages"
+    assert f"{count} left out, because this protocol cannot carry them" in result.stderr
+    assert "too odd" in result.stderr

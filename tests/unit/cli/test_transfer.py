@@ -14,12 +14,14 @@ from click.testing import CliRunner
 from pyjmsack import (
     AckMode,
     ConnectionLostException,
+    JMSException,
     Message,
     MessageFormatException,
     Queue,
     ResourceAllocationException,
     TextMessage,
     TransactionRolledBackException,
+    UnsupportedFeatureException,
 )
 from pyjmsack.cli import transfer
 from pyjmsack.cli.dlq.moving import Round, run_rounds
@@ -28,6 +30,8 @@ from pyjmsack.cli.move import copy
 from pyjmsack.cli.resending import DUPLICATE_ID, renewed
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.transfer import Pace, Transfer, check_apart
+
+UNSENDABLE = [MessageFormatException, UnsupportedFeatureException]
 
 
 class _Received(TextMessage):
@@ -64,9 +68,10 @@ def test_each_message_goes_where_the_one_question_said(guarantee: str) -> None:
     assert asked == messages
 
 
+@pytest.mark.parametrize("error", UNSENDABLE)
 @pytest.mark.parametrize("guarantee", ["atomic", "none"], ids=["in transactions", "one by one"])
 def test_a_message_that_cannot_be_sent_stays_and_the_others_are_moved(
-    guarantee: str, capsys: pytest.CaptureFixture[str]
+    guarantee: str, error: type[JMSException], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It stopped all others, and each try counted a delivery of them, up to the dead-letter queue."""
     first, second = ([_Received(text) for text in ("a", "bad", "b", "bad")] for _ in range(2))
@@ -75,7 +80,7 @@ def test_a_message_that_cannot_be_sent_stays_and_the_others_are_moved(
 
     def send(message: TextMessage, target: Queue, **how: Any) -> None:
         if message.text == "bad":
-            raise MessageFormatException("too odd")
+            raise error("too odd")
         sent.append(message.text)
 
     login: Any = MagicMock()
@@ -171,15 +176,16 @@ def test_letters_that_nobody_can_send_are_not_said_to_be_held_by_another_consume
     assert "1 of 6 were not moved, because another consumer of DLQ" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("error", UNSENDABLE)
 def test_a_copy_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: type[JMSException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stopped there, again and again."""
     sent: list[str | None] = []
 
     def send(message: TextMessage, **how: Any) -> None:
         if message.text == "bad":
-            raise MessageFormatException("too odd")
+            raise error("too odd")
         sent.append(message.text)
 
     factory = MagicMock()
