@@ -54,6 +54,7 @@ LIMITS = {
     "seconds that `receive` goes on": "core/receiving.py _PATIENCE",
     "replies to one request": "core/requestor.py REPLIES",
     "the id of a transaction": "providers/amqp/coordinator.py _LONGEST_ID",
+    "characters of a broker's condition": "providers/amqp/errors.py _LONGEST",
     "addresses for which": "providers/amqp/caution.py _MOST_ADDRESSES",
     "former names of temporary destinations": "providers/failover/resources.py MOST_NAMES",
     "characters of a text that a cache keeps": "kept.py LONGEST",
