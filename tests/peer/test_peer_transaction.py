@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from peer import Peer, Transfer, accepted, in_turn, rejected, released, settled, text, unanswered
+from peer import DECLARED, Answer, Peer, Transfer, accepted, in_turn, rejected, released, settled, text, unanswered
 from peer_faces import Face, Told
 from peer_frames import Frame, settles
 from proton import Condition
@@ -29,6 +29,16 @@ PROVISIONAL_ACCEPTED = (0x24, [])
 
 def transacted(face: Face, peer: Peer, *options: str) -> Any:
     return face.session(peer, *options, mode=0)
+
+
+def declared_as(txn_id: bytes) -> Answer:
+    """Begin a transaction with this id."""
+
+    def answer(transfer: Transfer) -> None:
+        transfer.delivery.local.data = [txn_id]
+        transfer.answer(DECLARED)
+
+    return answer
 
 
 def txn(transfer: Transfer) -> bytes:
@@ -86,6 +96,26 @@ def test_a_declare_that_is_refused_fails_the_session(face: Face) -> None:
     with pytest.raises(ResourceAllocationException):
         connection.create_session(0)
     connection.create_session(1).create_producer(Q).send("x")
+
+
+@pytest.mark.parametrize("end", ["commit", "rollback"])
+def test_a_transaction_with_the_longest_id_is_ended(face: Face, end: str) -> None:
+    peer = face.peer(on_declare=declared_as(b"i" * 251))
+    session = transacted(face, peer)
+    session.create_producer(Q).send("x")
+    getattr(session, end)()
+    assert txn(peer.discharges[0]) == b"i" * 251
+
+
+@pytest.mark.parametrize("size", [0, 252, 255, 1000])
+def test_an_id_that_fits_no_discharge_fails_the_session_alone(face: Face, size: int) -> None:
+    """Neither a commit nor a rollback could be written: they raised ``ValueError``."""
+    peer = face.peer(on_declare=declared_as(b"i" * size))
+    connection = face.connect(peer)
+    neighbour = connection.create_session(1).create_producer(Q)
+    with pytest.raises(JMSException, match="did not accept"):
+        connection.create_session(0)
+    neighbour.send("x")
 
 
 def test_a_coordinator_that_is_refused_fails_the_session(face: Face) -> None:

@@ -32,8 +32,9 @@ __all__ = ["AmqpCoordinator"]
 _DECLARE = b"\x00\x53\x77\x00\x53\x31\x45"  # amqp-value of declare (4.5.2) with no global id
 
 
-_LONGEST_ID = 255
-"""The largest number of bytes of a transaction id, because the request that ends a transaction has no room for more."""
+_LONGEST_ID = 251
+"""The largest number of bytes of a transaction id, because the request that ends a transaction has no room for more.
+The specification allows only 32, but the ids of Artemis have 36."""
 
 
 def _discharge(txn_id: bytes, fail: bool) -> bytes:
