@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
 from pyjmsack.providers.amqp.engine.deliveries import SERIAL_MASK
@@ -27,6 +28,9 @@ __all__ = ["Connection"]
 _BURST: Final = 1 << 18
 """The largest number of bytes that are returned at once. Further bytes would only be copied again while they wait for
 the socket."""
+
+_CLOSE_BESIDES: Final = 112
+"""The number of bytes that a Close frame may need beside the description of its error."""
 
 
 class Connection:
@@ -335,7 +339,9 @@ class Connection:
     def _fail(self, violation: ViolationError) -> Event:
         """Send a Close frame that names the mistake of the peer, and ignore all further bytes (2.4.3)."""
         error = Error(condition=violation.condition, description=violation.description)
-        self.close(error)
+        room = self.peer_frame_size - _CLOSE_BESIDES
+        described = violation.description.encode(errors="replace")[:room].decode(errors="ignore")
+        self.close(replace(error, description=described))
         self._over = True
         return FAILED, error
 

@@ -10,7 +10,7 @@ from engine_support import LARGE, Wire, condition_of, sending
 from pyjmsack.providers.amqp.engine import StateError
 from pyjmsack.providers.amqp.engine.deliveries import SERIAL_MASK
 from pyjmsack.providers.amqp.engine.events import BEGUN, CLOSED, DELIVERY, ENDED, FAILED, OPENED
-from pyjmsack.providers.amqp.engine.frames import EMPTY_FRAME
+from pyjmsack.providers.amqp.engine.frames import EMPTY_FRAME, frame
 from pyjmsack.providers.amqp.engine.idle import LEAST_INTERVAL
 from pyjmsack.providers.amqp.engine.performatives import (
     Attach,
@@ -22,6 +22,7 @@ from pyjmsack.providers.amqp.engine.performatives import (
     Open,
     Target,
     Transfer,
+    encode,
 )
 
 
@@ -261,6 +262,25 @@ def test_verbs_before_the_open_and_after_the_close_are_refused() -> None:
         wire.connection.begin()
     with pytest.raises(StateError, match="no credit"):
         link.send(b"m", None)
+
+
+@pytest.mark.parametrize("size", [512, 4096])
+def test_a_violation_with_a_long_text_is_told_in_a_frame_that_the_peer_accepts(size: int) -> None:
+    """The text has the name of the link that the peer chose. In a frame of 512 bytes it raised StateError."""
+    wire = Wire()
+    wire.connection.begin()
+    wire.say(Open(container_id="peer", max_frame_size=size))
+    wire.say(Begin(remote_channel=0, next_outgoing_id=0, incoming_window=9, outgoing_window=9))
+    wire.said()
+    name = "\U0001f600" * 200
+    events = wire.say(Attach(link_name=name, handle=5, role=False))
+    assert condition_of(events) == "amqp:not-allowed"
+    assert name in events[-1][1].description  # the caller learns everything
+    close = wire.one(Close)
+    assert len(frame(0, encode(close))) <= size
+    assert close.error.condition == "amqp:not-allowed"
+    assert events[-1][1].description.startswith(close.error.description)
+    assert len(close.error.description) > 100
 
 
 def test_bytes_behind_a_performative_that_has_no_payload_are_a_violation() -> None:
