@@ -202,6 +202,26 @@ def test_messages_without_credit_end_the_link_and_not_its_neighbour(face: Face) 
         take_all(consumer)
 
 
+@pytest.mark.parametrize("engine", ["python", "proton"])
+def test_a_sender_that_counts_backwards_gives_itself_no_credit(face: Face, engine: str) -> None:
+    """AMQP 1.0 2.6.7: one Flow gave credit for 2^30 messages, so the limit of the test above never came."""
+    peer = face.peer()
+    connection = face.connect(peer, "jms.prefetchPolicy.all=1", f"amqp.engine={engine}")
+    consumer = connection.create_session().create_consumer(Queue("flood"))
+    neighbour = connection.create_session().create_consumer(Queue("good"))
+    peer.wait_frames("flow", 2)
+    back = described(0x13, [uint(0), uint(1000), uint(0), uint(1000), uint(0), uint(2**32 - 2**30), uint(1)])
+    flood = [struct.pack(">IBBH", len(back) + 8, 2, 0, 1) + back]
+    flood += [transfer(number, text("x")) for number in range(3000)]
+    peer.do(lambda: peer.connections[0].write_raw(b"".join(flood)))
+    detach = peer.wait_frames("detach")[0]
+    assert str(detach["error"][1][0]) == "amqp:link:transfer-limit-exceeded"
+    peer.deliver(text("for the neighbour"), consumer=1)
+    assert neighbour.receive(timeout=60).text == "for the neighbour"
+    with pytest.raises(JMSException, match="without credit"):
+        take_all(consumer)
+
+
 def take_all(consumer: Any) -> None:
     while consumer.receive(timeout=10):
         pass

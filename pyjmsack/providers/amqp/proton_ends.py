@@ -161,6 +161,10 @@ class ProtonLink:
         self._link = None
         self.forgotten(self)
 
+    def on_flow(self) -> None:
+        """Handle a Flow frame of the peer."""
+        self.owner.on_flow()
+
     def on_delivery(self, delivery: Delivery) -> None:
         """Handle an event of a delivery on this link."""
         raise NotImplementedError
@@ -279,21 +283,37 @@ class ProtonReceiver(ProtonLink):
         super().__init__(engine, link, attach, owner)
         self._max_message_size = max_message_size
         self._pieces_over = pieces_over
+        self._allowed = 0
+        """The number of messages that may still arrive by the count of this client: the granted credit, without the
+        messages that arrived and without the credit that the peer gave back. It is needed because proton takes over the
+        count of the peer, and a peer that counts backwards would give itself credit."""
         self._assembly: Assembly | None = None
         """The message that is arriving. ``None`` if there is none."""
         self._numbers = count(1)
         self._unsettled: dict[int, Delivery] = {}
         """The deliveries that are not settled. The key is the number by which the owner names the delivery."""
 
+    @property
+    def credit(self) -> int:
+        """The number of messages that may still arrive. Below 0 if the peer sent messages without credit."""
+        return min(super().credit, self._allowed)
+
+    def on_flow(self) -> None:
+        """Handle a Flow frame, with which the peer may give back credit."""
+        self._allowed = self.credit
+        super().on_flow()
+
     def grant(self, credit: int) -> None:
         """Allow the peer to send this number of further messages. This ends a drain."""
         if self._link is not None:
+            self._allowed += credit
             self._link.drain_mode = False
             self._link.flow(credit)
 
     def start_drain(self, credit: int = 0) -> None:
         """Add ``credit`` to the credit of the link, and ask the peer to use up the whole credit now."""
         if self._link is not None:
+            self._allowed += credit
             self._link.drain(credit)
 
     def settle(self, delivery: int, state: bytes) -> bool:
@@ -363,6 +383,7 @@ class ProtonReceiver(ProtonLink):
     def _finish(self, delivery: Delivery, assembly: Assembly | None) -> None:
         """End a delivery. An ``assembly`` of ``None`` means that the peer took the message back."""
         self._assembly = None
+        self._allowed -= 1
         settled = bool(delivery.settled) or assembly is None
         if assembly is None:
             delivery.settle()

@@ -238,7 +238,7 @@ class ProtonEngine(AmqpEngine):
     def _on_link_flow(self, event: Happening) -> None:
         link = self.links.get(event.link)
         if link is not None:
-            link.owner.on_flow()
+            link.on_flow()
 
     def _on_link_open(self, event: Happening) -> None:
         link = self.links.get(event.link)

@@ -364,7 +364,7 @@ class ReceiverLink(Link):
                 text = f"the sender counts {advance} more messages than it sent; its credit was {self._credit}"
                 raise ViolationError("amqp:link:transfer-limit-exceeded", text)
             self._delivery_count = flow.delivery_count
-            self._credit -= advance
+            self._credit -= max(0, advance)  # a peer that counts backwards must not give itself credit
         return [(CREDIT, self)]
 
     def flow_fields(self) -> dict[str, Any]:

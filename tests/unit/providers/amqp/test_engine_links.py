@@ -439,6 +439,20 @@ def test_a_caller_who_minds_the_credit_hears_of_messages_without() -> None:
     assert link.credit == -2
 
 
+def test_a_sender_that_counts_backwards_gets_no_credit_by_it() -> None:
+    """2.6.7: one such Flow gave credit for 2^30 messages, which all came into the memory."""
+    wire = Wire()
+    link = wire.receiver(wire.session(), credit=3, overdraft=None)
+    assert wire.transfer(0)[0][0] == DELIVERY
+    assert wire.say(flow_of(delivery_count=SERIAL_MASK - 2**30, link_credit=9)) == [(CREDIT, link)]
+    assert link.credit == 2
+    link.grant(1)
+    flow = wire.one(Flow)
+    assert (flow.delivery_count, flow.link_credit) == (SERIAL_MASK - 2**30, 3)
+    assert [wire.transfer(number)[0][0] for number in range(1, 5)] == [DELIVERY] * 4
+    assert link.credit == -1
+
+
 def test_what_arrives_after_our_detach_is_dropped() -> None:
     wire = Wire()
     session = wire.session()
@@ -544,6 +558,7 @@ def test_an_attach_that_the_peer_cannot_take_is_refused_before_it_is_sent() -> N
         (Transfer(handle=0), "amqp:invalid-field"),
         (flow_of(9), "amqp:session:unattached-handle"),
         (flow_of(0, delivery_count=4, link_credit=0), "amqp:link:transfer-limit-exceeded"),
+        (flow_of(0, delivery_count=SERIAL_MASK, link_credit=0), "amqp:link:transfer-limit-exceeded"),
         (Detach(handle=9), "amqp:session:unattached-handle"),
         (Attach(link_name="r", handle=0, role=False), "amqp:session:handle-in-use"),
         (Attach(link_name="nobody asked", handle=5, role=False), "amqp:not-allowed"),
