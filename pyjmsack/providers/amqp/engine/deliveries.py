@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any, Final
@@ -18,7 +19,7 @@ from pyjmsack.providers.amqp.engine.performatives import (
     encode,
 )
 
-__all__ = ["KEPT_OF_OVERSIZE", "SERIAL_MASK", "Assembly", "Outgoing", "States", "serial_distance", "span"]
+__all__ = ["KEPT_OF_OVERSIZE", "SERIAL_MASK", "Assembly", "Outgoing", "States", "Unsettled", "serial_distance"]
 
 SERIAL_MASK: Final = 0xFFFFFFFF
 KEPT_OF_OVERSIZE: Final = 1024
@@ -36,27 +37,83 @@ def serial_distance(after: int, before: int) -> int:
     return distance if distance < _HALF else distance - (1 << 32)
 
 
-def span(first: int, last: int, known: dict[int, Any]) -> list[int]:
-    """Return the keys of ``known`` that lie between ``first`` and ``last``, in their order, with both ends.
+class Unsettled(dict[int, Any]):
+    """The links of the deliveries of one direction that are not settled. The keys are the delivery-ids.
 
-    The time for this depends only on the number of keys, so a peer cannot slow this function down by a huge range.
-
-    Raises:
-        ViolationError: ``last`` comes before ``first``.
+    The ids have to be added in their order. They may be removed in any order.
     """
-    count = serial_distance(last, first) + 1
-    if count < 1:
-        raise ViolationError(
-            "amqp:invalid-field",
-            f"a disposition ends with delivery {last}, which comes before its first delivery {first}",
-        )
-    if count <= len(known):
-        numbers = ((first + index) & SERIAL_MASK for index in range(count))
-        return [number for number in numbers if number in known]
-    return sorted(
-        (number for number in known if 0 <= serial_distance(number, first) < count),
-        key=lambda number: serial_distance(number, first),
-    )
+
+    __slots__ = ("_ascending", "_seen")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ascending: list[int] = []
+        """The ids in their order, for the search. The list is brought up to date only for a search. It may still have
+        ids that were removed."""
+        self._seen: int | None = None
+        """The first id that is not yet in this list."""
+
+    def within(self, first: int, last: int, end: int) -> list[int]:
+        """Return the ids between ``first`` and ``last``, with both ends, in their order. The caller has to remove them.
+
+        The time depends on the number of ids that are found. A peer cannot slow this method down by many ranges that
+        contain nothing.
+
+        Args:
+            end: the id of the next delivery that will be added.
+
+        Raises:
+            ViolationError: ``last`` comes before ``first``.
+        """
+        count = serial_distance(last, first) + 1
+        if count < 1:
+            raise ViolationError(
+                "amqp:invalid-field",
+                f"a disposition ends with delivery {last}, which comes before its first delivery {first}",
+            )
+        found: list[int] = []
+        for index in range(count):  # usually all ids of the range are here
+            number = (first + index) & SERIAL_MASK
+            if number not in self:
+                return self._search(first, count, end)
+            found.append(number)
+        return found
+
+    def _search(self, first: int, count: int, end: int) -> list[int]:
+        self._catch_up(end)
+        if not self._ascending:
+            return []
+        base = self._ascending[0]
+        start = (first - base) & SERIAL_MASK
+        found = self._cut(base, start, start + count)
+        if start + count > SERIAL_MASK:  # the range begins before the first id of the list
+            found += self._cut(base, 0, start + count - SERIAL_MASK - 1)
+        return found
+
+    def _cut(self, base: int, start: int, stop: int) -> list[int]:
+        """Remove the ids with a distance of ``start`` to ``stop`` from ``base`` from the list, and return those that
+        are not settled. The others must not be looked at again and again, so they are removed, too."""
+
+        def distance(number: int) -> int:
+            return (number - base) & SERIAL_MASK
+
+        ascending = self._ascending
+        left = bisect_left(ascending, start, key=distance)
+        right = bisect_left(ascending, stop, left, key=distance)
+        found = [number for number in ascending[left:right] if number in self]
+        del ascending[left:right]
+        return found
+
+    def _catch_up(self, end: int) -> None:
+        """Bring the list up to date. Make a new list if most of its ids were removed, because the list must not grow
+        for ever."""
+        seen, self._seen = self._seen, end
+        new = SERIAL_MASK if seen is None else (end - seen) & SERIAL_MASK
+        if len(self._ascending) + new > 2 * len(self):
+            self._ascending = list(self)
+        elif seen is not None:
+            numbers = ((seen + index) & SERIAL_MASK for index in range(new))
+            self._ascending.extend(number for number in numbers if number in self)
 
 
 class Assembly:

@@ -299,9 +299,12 @@ class ReceiverLink(Link):
         A link may end twice: by its Detach frame, and then with its session.
         """
         super().over()
-        self._discarding = self._discarding or self._assembly is not None
-        self._assembly = None
         self._credit = 0
+        if self._assembly is not None:
+            self._discarding = True
+            self._finish(self._assembly, wanted=False)
+        for number in self.unsettled:
+            self._session.incoming.pop(number, None)
         self.unsettled.clear()
 
     def attached(self, remote: Attach) -> None:
@@ -349,8 +352,15 @@ class ReceiverLink(Link):
         if delivery_id not in self.unsettled:
             return False
         self.unsettled.discard(delivery_id)
+        self._session.incoming.pop(delivery_id, None)
         self._session.connection.settle(self._session.channel, True, delivery_id, state)
         return True
+
+    def settled_by_sender(self, delivery_id: int) -> None:
+        """Forget a message, because the peer settled it and wants no outcome any more."""
+        self.unsettled.discard(delivery_id)
+        if self._assembly is not None and self._assembly.delivery_id == delivery_id:
+            self._assembly.settled = True
 
     def on_flow(self, flow: Flow) -> list[Event]:
         """Handle a Flow frame, with which the peer may give back credit without a message."""
@@ -386,8 +396,10 @@ class ReceiverLink(Link):
             if not more and not aborted and (self._max_message_size is None or len(payload) <= self._max_message_size):
                 if not settled:
                     self.unsettled.add(number)
+                    self._session.incoming[number] = self
                 return DELIVERY, self, number, payload, settled
             assembly = self._assembly = Assembly(number, self._max_message_size)
+            self._session.incoming[number] = self
         elif delivery_id is not None and delivery_id != assembly.delivery_id:
             text = f"delivery {delivery_id} begins within delivery {assembly.delivery_id}"
             raise ViolationError("amqp:invalid-field", text)
@@ -414,7 +426,7 @@ class ReceiverLink(Link):
         if assembly.in_pieces:
             return self._pass_on(assembly, settled, more, aborted, payload)
         if aborted:  # an aborted message only uses up its credit
-            self._assembly = None
+            self._finish(assembly, wanted=False)
             return CREDIT, self
         if more and self._is_to_offer(assembly, len(payload)):
             start = assembly.kept() + payload  # taken now, because the limit may drop a part of the message below
@@ -424,13 +436,19 @@ class ReceiverLink(Link):
         assembly.add(payload, settled)
         if more:
             return None
-        self._assembly = None
         settled = assembly.settled
-        if not settled:
-            self.unsettled.add(number)
+        self._finish(assembly, wanted=not settled)
         if assembly.oversize:
             return OVERSIZE, self, number, assembly.kept(), assembly.size, settled
         return DELIVERY, self, number, assembly.kept(), settled
+
+    def _finish(self, assembly: Assembly, *, wanted: bool) -> None:
+        """End a message that came in several transfers. Remember it if the peer wants an outcome."""
+        self._assembly = None
+        if wanted:
+            self.unsettled.add(assembly.delivery_id)
+        else:
+            self._session.incoming.pop(assembly.delivery_id, None)
 
     def _is_to_offer(self, assembly: Assembly, size: int) -> bool:
         return self._pieces_over is not None and not assembly.offered and assembly.size + size > self._pieces_over
@@ -439,7 +457,5 @@ class ReceiverLink(Link):
         """Return the event for one piece of a message. The owner of the link takes the message in pieces."""
         assembly.settled = assembly.settled or settled
         if aborted or not more:
-            self._assembly = None
-            if not aborted and not assembly.settled:
-                self.unsettled.add(assembly.delivery_id)
+            self._finish(assembly, wanted=not aborted and not assembly.settled)
         return PIECE, self, payload, more, assembly.settled, aborted

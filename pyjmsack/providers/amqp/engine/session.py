@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pyjmsack.providers.amqp.engine.deliveries import SERIAL_MASK, Outgoing, States, ranges, serial_distance, span
+from pyjmsack.providers.amqp.engine.deliveries import SERIAL_MASK, Outgoing, States, Unsettled, ranges, serial_distance
 from pyjmsack.providers.amqp.engine.errors import StateError, ViolationError
 from pyjmsack.providers.amqp.engine.events import ATTACHED, DETACHED, OUTCOME, Event
 from pyjmsack.providers.amqp.engine.fastpath import read_disposition, read_transfer
@@ -61,8 +61,10 @@ class Session:
         self._links: dict[int, Link] = {}
         """The links. The key is our handle, the number of the link. A link stays here until both ends are detached."""
         self._remote_links: dict[int, Link] = {}
-        self._unsettled: dict[int, SenderLink] = {}
+        self._unsettled = Unsettled()
         """The links of the messages that wait for an outcome. The key is the delivery-id."""
+        self.incoming = Unsettled()
+        """The links of the messages that arrived, at least in part, and for which the peer wants an outcome."""
         self._states = States()
         self._queue: deque[Outgoing | OutgoingStream] = deque()
         self._first_id = self._next_delivery_id = self._next_outgoing_id = first_id & SERIAL_MASK
@@ -262,7 +264,10 @@ class Session:
         if state is None and not settled:
             return []
         unsettled = self._unsettled
-        numbers = [first] if first == last and first in unsettled else span(first, last, unsettled)
+        if first == last and first in unsettled:
+            numbers = [first]
+        else:
+            numbers = unsettled.within(first, last, self._next_delivery_id)
         events: list[Event] = []
         for number in numbers:
             link = unsettled.pop(number)
@@ -273,9 +278,8 @@ class Session:
         return events
 
     def _settled_by_sender(self, first: int, last: int) -> None:
-        for link in self._links.values():
-            if isinstance(link, ReceiverLink) and link.unsettled:
-                link.unsettled.difference_update(span(first, last, dict.fromkeys(link.unsettled)))
+        for number in self.incoming.within(first, last, self._next_incoming_delivery or 0):
+            self.incoming.pop(number).settled_by_sender(number)
 
     def on_attach(self, attach: Attach) -> list[Event]:
         """Handle the answer to our Attach frame. The answer has the same link name and the other role (2.6.3)."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyjmsack.providers.amqp.engine import StateError
-from pyjmsack.providers.amqp.engine.deliveries import KEPT_OF_OVERSIZE, SERIAL_MASK, serial_distance, span
+from pyjmsack.providers.amqp.engine.deliveries import KEPT_OF_OVERSIZE, SERIAL_MASK, serial_distance
 from pyjmsack.providers.amqp.engine.events import ATTACHED, CREDIT, DELIVERY, DETACHED, OUTCOME, OVERSIZE
 from pyjmsack.providers.amqp.engine.performatives import (
     ACCEPTED,
@@ -45,13 +45,6 @@ def flow_of(handle: int = 0, **fields: Any) -> Flow:
 def test_serial_numbers_go_round(number: int, distance: int) -> None:
     """RFC 1982 3.2, 32 bits."""
     assert serial_distance((number + distance) & SERIAL_MASK, number) == distance
-
-
-@given(st.integers(0, SERIAL_MASK), st.sets(st.integers(0, 40)), st.integers(0, 40), st.integers(0, 2**31 - 1))
-def test_a_range_finds_what_is_known_in_it_in_order(base: int, offsets: set[int], first: int, length: int) -> None:
-    known = {(base + offset) & SERIAL_MASK: None for offset in offsets}
-    expected = [(base + offset) & SERIAL_MASK for offset in sorted(offsets) if first <= offset <= first + length]
-    assert span((base + first) & SERIAL_MASK, (base + first + length) & SERIAL_MASK, known) == expected
 
 
 # -- what we send -----------------------------------------------------------------------------------------------
