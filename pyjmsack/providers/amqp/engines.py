@@ -185,6 +185,11 @@ class SenderEnd(LinkEnd, Protocol):
 class ReceiverEnd(LinkEnd, Protocol):
     """This client's end of a link on which this client receives messages."""
 
+    @property
+    def overdraft(self) -> int:
+        """The number of messages that arrived without credit, or 0 or less."""
+        ...
+
     def grant(self, credit: int) -> None:
         """Allow the peer to send this number of further messages. On a link that has ended, this method does
         nothing."""

@@ -298,6 +298,11 @@ class ProtonReceiver(ProtonLink):
         """The number of messages that may still arrive. Below 0 if the peer sent messages without credit."""
         return min(super().credit, self._allowed)
 
+    @property
+    def overdraft(self) -> int:
+        """The number of messages that arrived without credit, or 0 or less."""
+        return -self.credit
+
     def on_flow(self) -> None:
         """Handle a Flow frame, with which the peer may give back credit."""
         self._allowed = self.credit

@@ -418,7 +418,7 @@ class AmqpReceiver(AmqpLink):
         if self.caution.single and not self._credit.held_back:
             self.replenish()
         self._sink.arrived()
-        overdraft = -self._link.credit
+        overdraft = self._link.overdraft
         if overdraft > self.info.prefetch + _OVERDRAFT and self.closed is None:
             text = f"{self._what}: the broker sent {overdraft} messages without credit; the link is closed"
             self._link.detach(closed=True, error=Error(condition=_TOO_MANY, description=text))

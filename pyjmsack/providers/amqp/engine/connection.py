@@ -67,6 +67,10 @@ class Connection:
         """The sessions and links whose state the peer asked for (echo). The answer is made when the peer reads bytes,
         because a peer that asks without end and never reads would otherwise fill the memory. One answer is enough for
         several questions, because the answer contains only the present state."""
+        self._flows: dict[Link, None] = {}
+        """The links whose state has to be told to the peer before the next frame that is no disposition. One Flow frame
+        is enough for several changes, because it contains only the present state. A peer that causes changes without
+        end and never reads would otherwise fill the memory."""
         self._settling: tuple[int, bool, bytes] | None = None
         """The channel, role and state of a disposition (a frame with outcomes) that is not written yet, because more
         deliveries may join the same frame."""
@@ -121,13 +125,13 @@ class Connection:
     def nudge(self) -> None:
         """Send an empty frame, which has no meaning but makes the peer look at its connection."""
         if self.local is not None and not self.closed:
-            self._flush_settling()
+            self.flush_postponed()
             self._output.append(EMPTY_FRAME)
 
     def data_to_send(self) -> bytes:
         """Return bytes for the peer. The caller calls this method until it returns ``b""``."""
-        if self._settling is not None:
-            self._flush_settling()
+        if self._settling is not None or self._flows:
+            self.flush_postponed()
         if self._echoes:
             self._answer_echoes()
         output = self._output
@@ -159,6 +163,10 @@ class Connection:
         times meanwhile, the peer gets one answer.
         """
         self._echoes[session, link] = None
+
+    def postpone_flow(self, link: Link) -> None:
+        """Remember that the state of a link has to be told to the peer."""
+        self._flows[link] = None
 
     def _answer_echoes(self) -> None:
         echoes, self._echoes = self._echoes, {}
@@ -212,14 +220,14 @@ class Connection:
                 f"{performative.name} needs a frame of {len(data)} bytes, and the peer accepts {self.peer_frame_size}"
             )
             raise StateError(text)
-        if self._settling is not None:
-            self._flush_settling()
+        if self._settling is not None or self._flows:
+            self.flush_postponed()
         self._output.append(data)
 
     def put(self, head: bytes, payload: bytes | memoryview) -> None:
         """Send a transfer frame, which carries a message. ``head`` contains the bytes before the payload."""
-        if self._settling is not None:
-            self._flush_settling()
+        if self._settling is not None or self._flows:
+            self.flush_postponed()
         self._output.append(head)
         self._output.append(payload)
 
@@ -235,6 +243,13 @@ class Connection:
             self._flush_settling()
         self._settling = what
         self._first, self._last = first, first if last is None else last
+
+    def flush_postponed(self) -> None:
+        """Write the disposition and the Flow frames that are not written yet."""
+        self._flush_settling()
+        flows, self._flows = self._flows, {}
+        for link in flows:
+            link.tell()
 
     def _flush_settling(self) -> None:
         if self._settling is not None:

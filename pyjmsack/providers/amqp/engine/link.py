@@ -94,6 +94,11 @@ class Link:
         """Handle a Flow frame of the peer, which contains the peer's view of the credit."""
         raise NotImplementedError
 
+    def tell(self) -> None:
+        """Send a Flow frame with the present state of this link, unless the link has ended."""
+        if not self._detached:
+            self._session.send_flow(self)
+
     def flow_fields(self) -> dict[str, Any]:
         """Return the fields of a Flow frame that describe this link."""
         raise NotImplementedError
@@ -234,7 +239,7 @@ class SenderLink(Link):
             return
         self._delivery_count = (self._delivery_count + self.credit) & SERIAL_MASK
         self.credit = 0
-        self._session.send_flow(self)
+        self._session.connection.postpone_flow(self)
 
     def on_flow(self, flow: Flow) -> list[Event]:
         """Compute the credit from the peer's count of messages and the count of this client (2.6.7)."""
@@ -265,7 +270,16 @@ class ReceiverLink(Link):
             message in pieces. ``None`` means that each message comes whole.
     """
 
-    __slots__ = ("_assembly", "_credit", "_discarding", "_max_message_size", "_overdraft", "_pieces_over", "unsettled")
+    __slots__ = (
+        "_assembly",
+        "_credit",
+        "_discarding",
+        "_max_message_size",
+        "_overdraft",
+        "_pieces_over",
+        "_untold",
+        "unsettled",
+    )
 
     def __init__(
         self,
@@ -282,6 +296,8 @@ class ReceiverLink(Link):
         self._pieces_over = pieces_over
         self._max_message_size = max_message_size
         self._credit = 0
+        self._untold = 0
+        """The part of the credit that the peer was not told yet, because it does not read."""
         self._assembly: Assembly | None = None
         self._discarding = False
         """True while the rest of a message is dropped, because the link ended after a part of the message arrived."""
@@ -293,13 +309,19 @@ class ReceiverLink(Link):
         """The number of messages that may still arrive, including one that has arrived in part."""
         return self._credit if self._assembly is None else self._credit + 1
 
+    @property
+    def overdraft(self) -> int:
+        """The number of messages that arrived without credit, or 0 or less. Credit counts when the peer is told of
+        it."""
+        return self._untold - self._credit
+
     def over(self) -> None:
         """End the link. Nothing can be received or settled on the link any more.
 
         A link may end twice: by its Detach frame, and then with its session.
         """
         super().over()
-        self._credit = 0
+        self._credit = self._untold = 0
         if self._assembly is not None:
             self._discarding = True
             self._finish(self._assembly, wanted=False)
@@ -321,8 +343,14 @@ class ReceiverLink(Link):
         if self._detached:
             return
         self._credit += credit
+        self._untold += credit
         self.drain = False
-        self._session.send_flow(self)
+        self._session.connection.postpone_flow(self)
+
+    def tell(self) -> None:
+        """Send a Flow frame with the granted credit, unless the link has ended."""
+        self._untold = 0
+        super().tell()
 
     def start_drain(self, credit: int = 0) -> None:
         """Add ``credit`` to the credit of the link, and ask the peer to use up the whole credit now.
@@ -330,6 +358,7 @@ class ReceiverLink(Link):
         The peer sends the messages that it has, and gives back the rest of the credit (2.6.7).
         """
         if not self._detached:
+            self._session.connection.flush_postponed()  # a grant must not become a part of the drain
             self._credit += credit
             self.drain = True
             self._session.send_flow(self)
