@@ -213,7 +213,7 @@ def test_the_amqp_engine_imports_nothing_but_the_codec() -> None:
     ours = [edge for edge in inside if edge.target.partition(".")[0] == "pyjmsack"]
     assert not [str(edge) for edge in ours if not edge.target.startswith((engine + ".", *codec))]
     others = {edge.target.partition(".")[0] for edge in inside} - {"pyjmsack"}
-    assert others <= {"__future__", "collections", "dataclasses", "io", "struct", "typing"}
+    assert others <= {"__future__", "bisect", "collections", "dataclasses", "io", "struct", "typing"}
 
 
 def test_programs_import_public_names_from_the_top_only() -> None:
