@@ -420,9 +420,10 @@ class AmqpReceiver(AmqpLink):
         self._sink.arrived()
         overdraft = self._link.overdraft
         if overdraft > self.info.prefetch + _OVERDRAFT and self.closed is None:
-            text = f"{self._what}: the broker sent {overdraft} messages without credit; the link is closed"
+            text = f"the broker sent {overdraft} messages without credit; the link is closed"
+            # without the name of the consumer, which may be longer than a frame of the broker
             self._link.detach(closed=True, error=Error(condition=_TOO_MANY, description=text))
-            self._give_up(JMSException(text, error_code=_TOO_MANY))
+            self._give_up(JMSException(f"{self._what}: {text}", error_code=_TOO_MANY))
 
     def settle(self, inbound: AmqpInbound, outcome: Outcome, template: bytes | None = None) -> bool:
         """Send the outcome of a message and settle its delivery. Return False if the outcome cannot be sent, because
