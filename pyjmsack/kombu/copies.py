@@ -13,7 +13,14 @@ from datetime import datetime, timezone
 from hashlib import blake2b
 from typing import Any, Final
 
-from pyjmsack import Message, Queue, ResourceAllocationException
+from pyjmsack import (
+    InvalidDestinationException,
+    JMSException,
+    Message,
+    Queue,
+    ResourceAllocationException,
+    UnsupportedFeatureException,
+)
 from pyjmsack.aio import Session
 from pyjmsack.kombu.envelope import DUPLICATE_ID
 from pyjmsack.kombu.refused import OF_THE_MESSAGE
@@ -94,7 +101,7 @@ class Copies:
         Raises:
             InvalidDestinationException, MessageFormatException, UnsupportedFeatureException: this message cannot be
                 sent.
-            JMSException: the connection was lost, or the broker refused the message.
+            JMSException: the connection was lost, or the broker takes no messages into the queue.
         """
         held: dict[str, Any] = message._properties or {}
         mark = _mark(message) if self.is_durable else None
@@ -104,8 +111,14 @@ class Copies:
         if message.expiration is not None:
             left = (message.expiration - datetime.now(timezone.utc)).total_seconds()
             how["time_to_live"] = max(left, _SOON)
-        async with self._session.create_producer(self._queue) as producer:
-            await producer.send(message, **how)
+        try:
+            async with self._session.create_producer(self._queue) as producer:
+                await producer.send(message, **how)
+        except (InvalidDestinationException, UnsupportedFeatureException) as error:
+            if error.error_code is None:
+                raise
+            # the broker says so of the queue, so the message must not be blamed
+            raise JMSException(f"the messages cannot be passed on: {error}", error_code=error.error_code) from error
         self.passed_on += 1
 
 

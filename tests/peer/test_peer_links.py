@@ -327,6 +327,8 @@ def test_a_consumer_whose_selector_the_broker_ignores_is_refused(face: Face, eng
     with pytest.raises(UnsupportedFeatureException, match="the broker ignores the selector of the consumer of q"):
         session.create_consumer(Queue("q"), "a = 1")
     assert peer.all("flow") == []
+    with pytest.raises(UnsupportedFeatureException, match="the broker ignores no_local of the consumer of q"):
+        session.create_consumer(Queue("q"), no_local=True)  # S147: Artemis ignores it for queues
     assert session.create_consumer(Queue("q")).receive(60).text == "of another"
 
 

@@ -17,9 +17,9 @@ __all__ = ["LargeCounts"]
 _FROM = 8192
 """The number of bytes from which a message may be large for the broker. The header of a smaller message always has the
 count."""
-_ENDS = 2048
+_BEGINNING, _END = 8192, 2048
 """The number of bytes at the beginning and at the end by which a message is recognised. They include the id of the
-message. A digest of a whole message would take too long for the loop."""
+message, unless its annotations are very long. A digest of a whole message would take too long for the loop."""
 _MOST_COUNTED = 10_000
 """The number of messages that are remembered. If more are added, the oldest one is forgotten."""
 
@@ -42,7 +42,7 @@ class LargeCounts:
 
     def goes_back(self, inbound: AmqpInbound, outcome: Outcome) -> None:
         """Remember a message that gets this outcome, if the broker delivers the message again after it."""
-        if outcome is Outcome.MODIFIED_FAILED:
+        if outcome in (Outcome.MODIFIED_FAILED, Outcome.MODIFIED_FAILED_UNDELIVERABLE):
             self.failed(inbound)
         elif outcome is Outcome.RELEASED and inbound.counted:
             self._remember(inbound, inbound.counted)
@@ -50,7 +50,7 @@ class LargeCounts:
     def failed(self, inbound: AmqpInbound) -> None:
         """Count a failed delivery of a message that goes back to the broker."""
         if self.concerns(inbound):
-            self._remember(inbound, inbound.redelivery_count + inbound.redeliveries + 1)
+            self._remember(inbound, inbound.redelivery_count + 1)
 
     def _remember(self, inbound: AmqpInbound, count: int) -> None:
         self._counts[_key(inbound)] = count
@@ -60,4 +60,4 @@ class LargeCounts:
 
 def _key(inbound: AmqpInbound) -> int:
     payload = inbound.payload
-    return hash((inbound.source, inbound.size, payload[:_ENDS], payload[-_ENDS:]))
+    return hash((inbound.queue, inbound.size, payload[:_BEGINNING], payload[-_END:]))

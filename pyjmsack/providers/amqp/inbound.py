@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
@@ -69,6 +69,7 @@ class AmqpInbound(sections.Sections):
         "kept_whole",
         "known",
         "payload",
+        "queue",
         "redeliveries",
         "settled",
         "source",
@@ -87,6 +88,8 @@ class AmqpInbound(sections.Sections):
         large message."""
         self.known: bool | None = None
         self.settled: bool = False
+        self.queue: Hashable = None
+        """The queue or the subscription that delivered the message, if this connection counts its large messages."""
         self.source: str | None = None
         """The address from which the message was received."""
         self.handle: Any = None

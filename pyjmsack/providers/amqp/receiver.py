@@ -148,6 +148,8 @@ class AmqpReceiver(AmqpLink):
         self._credit = Credit(info.prefetch, self.caution)
         self._source = address
         self._counts = counts
+        # the broker stores a message of a topic once for each subscription
+        self._queue = address, info.subscription or (info.id if info.destination.is_topic else None)
         self._sink = sink
         self.aside = Aside(info, sink, connector)
         self._drains = Drains(
@@ -398,6 +400,7 @@ class AmqpReceiver(AmqpLink):
         inbound.kept_whole = self._kept_whole
         inbound.source = self._source
         if self._counts is not None:
+            inbound.queue = self._queue
             self._counts.recall(inbound)
         if settled:  # no outcome is wanted any more (S36)
             inbound.settled = True
@@ -468,9 +471,10 @@ class AmqpReceiver(AmqpLink):
         get messages of others, and a browser that does not copy would remove messages from the queue.
         """
         applied = source.filter or {}
+        # Artemis ignores no_local for queues (S147)
         wishes = {"the selector": self.info.selector, "no_local": self.info.no_local}
         names = {"the selector": _SELECTOR_FILTER[0], "no_local": _NO_LOCAL_FILTER[0]}
-        ignored = [what for what, wish in wishes.items() if wish and names[what] not in applied]
+        ignored = [what for what, wish in wishes.items() if wish and applied.get(names[what]) is None]
         if self.info.browser and source.distribution_mode != "copy":
             ignored.append("the mode of a browser")
         return " and ".join(ignored)

@@ -119,6 +119,18 @@ def test_an_unbinding_that_failed_can_be_tried_again_and_loses_no_message() -> N
     assert (broker.moved, broker.letters, broker.subscribed) == (["one", "two", "three"], [], False)
 
 
+@pytest.mark.parametrize("kind", [InvalidDestinationException, UnsupportedFeatureException])
+def test_a_queue_that_the_broker_does_not_have_makes_no_message_a_dead_letter(kind: type[JMSException]) -> None:
+    """The whole subscription became dead letters, and a broker without an address for them drops them."""
+    broker = Broker("one", "two")
+    broker.errors["one"] = kind("no such queue", error_code="amqp:not-found")
+    queues, binding = bound(broker)
+    with pytest.raises(JMSException, match="cannot be passed on: no such queue"):
+        asyncio.run(queues.unbind("tasks", binding.name))
+    assert (broker.moved, broker.letters, broker.subscribed) == ([], [], True)
+    assert [each.text for each in broker.waiting] == ["one", "two"]
+
+
 @pytest.mark.parametrize("kind", [*OF_THE_MESSAGE, ResourceAllocationException])
 def test_a_copy_that_the_queue_cannot_take_over_goes_to_the_consumer(kind: type[JMSException]) -> None:
     """The error ended the connection of the worker, at each reconnect again."""

@@ -402,8 +402,9 @@ class ReceiverLink(Link):
             if self._overdraft is not None and not 0 <= advance <= self._credit + self._overdraft:
                 text = f"the sender counts {advance} more messages than it sent; its credit was {self._credit}"
                 raise ViolationError("amqp:link:transfer-limit-exceeded", text)
-            self._delivery_count = flow.delivery_count
-            self._credit -= max(0, advance)  # a peer that counts backwards must not give itself credit
+            if advance > 0:  # a peer that counts backwards must not give itself credit
+                self._delivery_count = flow.delivery_count
+                self._credit -= advance
         return [(CREDIT, self)]
 
     def flow_fields(self) -> dict[str, Any]:

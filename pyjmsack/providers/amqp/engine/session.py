@@ -278,7 +278,9 @@ class Session:
         return events
 
     def _settled_by_sender(self, first: int, last: int) -> None:
-        for number in self.incoming.within(first, last, self._next_incoming_delivery or 0):
+        if self._next_incoming_delivery is None:  # no message has come yet
+            return
+        for number in self.incoming.within(first, last, self._next_incoming_delivery):
             self.incoming.pop(number).settled_by_sender(number)
 
     def on_attach(self, attach: Attach) -> list[Event]:

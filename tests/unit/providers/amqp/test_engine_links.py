@@ -441,7 +441,7 @@ def test_a_sender_that_counts_backwards_gets_no_credit_by_it() -> None:
     assert link.credit == 2
     link.grant(1)
     flow = wire.one(Flow)
-    assert (flow.delivery_count, flow.link_credit) == (SERIAL_MASK - 2**30, 3)
+    assert (flow.delivery_count, flow.link_credit) == (1, 3)
     assert [wire.transfer(number)[0][0] for number in range(1, 5)] == [DELIVERY] * 4
     assert link.credit == -1
 

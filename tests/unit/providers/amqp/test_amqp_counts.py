@@ -1,0 +1,60 @@
+"""The delivery counts of large messages, which Artemis does not count over AMQP (S110)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import pytest
+
+from pyjmsack.providers.amqp.counts import LargeCounts
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.types import Outcome
+
+LARGE, SMALL = 100_000, 100
+
+
+def arrives(counts: LargeCounts, size: int = LARGE, queue: Hashable = "q", text: bytes = b"x") -> AmqpInbound:
+    """Return a message without a delivery count in its header."""
+    inbound = AmqpInbound(b"\x00\x53\x75\xb0" + (size * len(text)).to_bytes(4, "big") + text * size)
+    inbound.queue = queue
+    counts.recall(inbound)
+    return inbound
+
+
+@pytest.mark.parametrize("outcome", [Outcome.MODIFIED_FAILED, Outcome.MODIFIED_FAILED_UNDELIVERABLE])
+def test_each_failed_delivery_of_a_large_message_counts(outcome: Outcome) -> None:
+    counts = LargeCounts()
+    for count in range(3):
+        inbound = arrives(counts)
+        assert inbound.redelivery_count == count
+        counts.goes_back(inbound, outcome)
+
+
+def test_a_message_that_goes_back_uncounted_keeps_its_count() -> None:
+    counts = LargeCounts()
+    counts.failed(arrives(counts))
+    counts.goes_back(arrives(counts), Outcome.RELEASED)
+    assert arrives(counts).redelivery_count == 1
+    assert arrives(counts).redelivery_count == 0, "the count left with the message"
+
+
+def test_the_copies_of_a_message_in_two_subscriptions_are_counted_apart() -> None:
+    """The failure of one subscriber counted for the other."""
+    counts = LargeCounts()
+    counts.failed(arrives(counts, queue=("t", "a")))
+    assert arrives(counts, queue=("t", "b")).redelivery_count == 0
+    assert arrives(counts, queue=("t", "a")).redelivery_count == 1
+
+
+def test_the_broker_counts_small_messages_itself() -> None:
+    counts = LargeCounts()
+    counts.failed(arrives(counts, SMALL))
+    assert arrives(counts, SMALL).redelivery_count == 0
+
+
+def test_a_limited_number_of_messages_is_remembered() -> None:
+    counts = LargeCounts()
+    messages = [arrives(counts, queue=number) for number in range(10_001)]
+    for inbound in messages:
+        counts.failed(inbound)
+    assert [arrives(counts, queue=number).redelivery_count for number in (0, 1, 10_000)] == [0, 1, 1]
