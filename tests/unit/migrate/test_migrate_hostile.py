@@ -21,11 +21,13 @@ from pyjmsack.migrate.yaml_file import read_yaml
 
 pytestmark = pytest.mark.timeout(60)
 
+long = pytest.mark.full_tier("each case needs seconds of a core")
 MANY = 1_000_000
 LINES = 2_000_000
 """A million is too few: the quadratic readers of lines took only 37 and 53 seconds for it (2026-11-27)."""
 
 
+@long
 @pytest.mark.parametrize("part", ["a", "a ", "a = ", "(", "\\", "a\n"])
 def test_an_annotation_of_any_length_is_read(tmp_path: Path, part: str) -> None:
     findings = of_text(tmp_path, "A.java", f"@JmsListener(\n{part * (MANY // len(part))}\n) // jms\n")
@@ -38,6 +40,7 @@ def test_an_annotation_over_lines_is_still_read(tmp_path: Path) -> None:
     assert [(one.destination, one.concurrency) for one in findings.listeners] == [("a(b", "2-3")]
 
 
+@long
 @pytest.mark.parametrize(
     "text",
     [
@@ -55,6 +58,7 @@ def test_the_class_of_a_body_may_have_any_length(tmp_path: Path, text: str) -> N
     assert "class A" in as_app(findings)
 
 
+@long
 def test_a_file_may_have_any_number_of_templates(tmp_path: Path) -> None:
     """The whole file was read once more for each template: 160 seconds."""
     names = [f"t{number}" for number in range(6_000)]
@@ -64,6 +68,7 @@ def test_a_file_may_have_any_number_of_templates(tmp_path: Path) -> None:
     assert sum(row.key.endswith(".convertAndSend") for row in findings.rows) == len(names)
 
 
+@long
 def test_any_number_of_classes_may_be_unknown(tmp_path: Path) -> None:
     """All listeners were written out once more for each class: 87 seconds."""
     listeners = "".join(f'@JmsListener(destination = "q") void m{n}(B{n} b) {{}}\n' for n in range(16_000))

@@ -276,6 +276,7 @@ HOSTILE = ["@Bean ", "@Bean(", "@Value(", "new A(", "/*", '"', '"""', "a.setB(",
 HOSTILE += ["@JmsListener(", "@"]
 
 
+@pytest.mark.full_tier("each case needs seconds of a core")
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("part", HOSTILE)
 def test_the_time_grows_with_the_length_of_a_source_only(tmp_path: Path, part: str) -> None:
