@@ -73,7 +73,8 @@ class RolledBack:
 
     def forget(self, key: Hashable) -> None:
         """Forget a message that is done."""
-        self._times.pop(hash(key), None)
+        with self._lock:  # another thread may be just about to move the message to the end
+            self._times.pop(hash(key), None)
 
     def __bool__(self) -> bool:
         """Whether any message is remembered."""

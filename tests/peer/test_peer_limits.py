@@ -10,7 +10,7 @@ from typing import Any
 import proton
 import pytest
 from failover_support import Events
-from peer import PATIENCE, PeerLink, text
+from peer import PATIENCE, Peer, PeerLink, text
 from peer_faces import Face, SyncFace, Told
 from peer_frames import described, transfer
 from polling import wait_until
@@ -194,12 +194,7 @@ def test_messages_without_credit_end_the_link_and_not_its_neighbour(face: Face) 
     peer.wait_frames("flow", 2)
     flood = b"".join(transfer(number, text("x")) for number in range(3000))
     peer.do(lambda: peer.connections[0].write_raw(flood))
-    detach = peer.wait_frames("detach")[0]
-    assert str(detach["error"][1][0]) == "amqp:link:transfer-limit-exceeded"
-    peer.deliver(text("for the neighbour"), consumer=1)
-    assert neighbour.receive(timeout=60).text == "for the neighbour"
-    with pytest.raises(JMSException, match="without credit"):
-        take_all(consumer)
+    ends_alone(peer, consumer, neighbour)
 
 
 @pytest.mark.parametrize("engine", ["python", "proton"])
@@ -214,6 +209,11 @@ def test_a_sender_that_counts_backwards_gives_itself_no_credit(face: Face, engin
     flood = [struct.pack(">IBBH", len(back) + 8, 2, 0, 1) + back]
     flood += [transfer(number, text("x")) for number in range(3000)]
     peer.do(lambda: peer.connections[0].write_raw(b"".join(flood)))
+    ends_alone(peer, consumer, neighbour)
+
+
+def ends_alone(peer: Peer, consumer: Any, neighbour: Any) -> None:
+    """Check that a consumer with too many messages ended, and that its neighbour goes on."""
     detach = peer.wait_frames("detach")[0]
     assert str(detach["error"][1][0]) == "amqp:link:transfer-limit-exceeded"
     peer.deliver(text("for the neighbour"), consumer=1)
