@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from pyjmsack.destination import Destination
-from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.errors import IllegalStateException, JMSException, UnsupportedFeatureException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import generations
@@ -37,6 +37,7 @@ class Lifecycle(ABC, Generic[E]):
         self._opening: Completion[ConnectionMetadata] | None = None
         self._closing: Completion[None] | None = None
         self._marks_repetitions = False
+        self._duplicate_detection: Support | None = None
 
     def _begin(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
         """Begin to connect: ``done`` gets the result, and ``listener`` gets all later events."""
@@ -88,10 +89,20 @@ class Lifecycle(ABC, Generic[E]):
     def _decide_marks(self, table: Mapping[str, Support]) -> None:
         """Decide whether sends get a duplicate mark. Sends get the mark if the client may repeat sends and the broker
         recognises the mark."""
-        self._marks_repetitions = self._the_info.resends and table["duplicate-detection"].level is not Level.REFUSED
+        self._duplicate_detection = table["duplicate-detection"]
+        self._marks_repetitions = self._the_info.resends and self._duplicate_detection.level is not Level.REFUSED
 
     def _marks(self, destination: Destination) -> bool:
         """Return True if sends to a destination get a duplicate mark. An option of the destination overrides
-        :meth:`_decide_marks`."""
+        :meth:`_decide_marks`.
+
+        Raises:
+            UnsupportedFeatureException: the option asks for the mark, but this broker does not recognise the mark.
+        """
         wanted = parse_destination_options(destination).duplicate_detection
+        support = self._duplicate_detection
+        if wanted and support is not None and support.level is Level.REFUSED:
+            raise UnsupportedFeatureException(
+                f"{destination.name}: producer.duplicateDetection=true has no effect here; {support.note}"
+            )
         return self._marks_repetitions if wanted is None else wanted

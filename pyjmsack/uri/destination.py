@@ -84,7 +84,8 @@ class DestinationOptions:
         "producer.duplicateDetection",
         choice({"auto": None, "true": True, "false": False}),
         "auto",
-        "give each send a duplicate mark, by which Artemis drops a second copy; auto: in failover URLs, at Artemis",
+        "give each send a duplicate mark, by which Artemis drops a second copy; auto: in failover URLs, at Artemis;"
+        " true is refused at Classic",
         "S106",
     )
 

@@ -71,6 +71,15 @@ def test_over_amqp_a_send_has_a_duplicate_mark_if_its_destination_says_so(face: 
     assert ["_AMQ_DUPL_ID" in (transfer.message.properties or {}) for transfer in sent] == [False, True]
 
 
+def test_a_duplicate_mark_that_the_broker_would_ignore_is_refused(face: Face) -> None:
+    """S106, S119."""
+    for session in (face.session(face.peer(), "broker=classic-6"), face.session(start(face, CLASSIC))):
+        producer = session.create_producer(Queue("q?producer.duplicateDetection=true"))
+        with pytest.raises(UnsupportedFeatureException, match=r"q: producer\.duplicateDetection=true"):
+            producer.send("x")
+        session.create_producer(Queue("q?producer.duplicateDetection=false")).send("x")
+
+
 @pytest.mark.option("amqp.engine", "amqp")
 @pytest.mark.parametrize(("name", "engine"), [("python", "PythonEngine"), ("proton", "ProtonEngine")])
 def test_the_engine_is_that_of_the_url(sync: SyncFace, name: str, engine: str, pytestconfig: pytest.Config) -> None:

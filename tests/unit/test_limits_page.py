@@ -14,7 +14,22 @@ from pyjmsack.uri import DESTINATION_OPTIONS, OPTIONS
 TOP = Path(__file__).parents[2]
 PAGE = TOP / "docs" / "security.md"
 ROWS = re.findall(r"^\| (.+?) \| (.+?) \| ?(.*?) ?\|$", PAGE.read_text(), re.MULTILINE)
-ROOMS = ("aio", "app", "core", "io", "management", "message", "providers", "selector", "spi", "sync", "uri", "*.py")
+ROOMS = (
+    "aio",
+    "app",
+    "core",
+    "io",
+    "kombu",
+    "management",
+    "message",
+    "otel",
+    "providers",
+    "selector",
+    "spi",
+    "sync",
+    "uri",
+    "*.py",
+)
 """Where a broker, a producer or a URL can choose. Other folders work for the user who calls them."""
 WORDS = re.compile("DEEPEST|DEPTH|KEPT|LARGEST|LEAST|LIMIT|LONGEST|MAX|MOST|SHOWN|TORN|WINDOW")
 """What the name of a limit has in it."""
@@ -90,6 +105,13 @@ LIMITS = {
     "workers of a listener": "app/listener.py _MOST",
     "sends of `app.sender`": "app/sender.py SESSIONS",
     "destinations to which": "app/sender.py REQUESTORS",
+    "tracing: characters of `baggage`": "otel/limits.py BAGGAGE_LIMIT",
+    "tracing: entries": "otel/limits.py BAGGAGE_MEMBERS",
+    "tracing: characters of `tracestate`": "otel/limits.py TRACESTATE_LIMIT",
+    "tracing: characters of another": "otel/limits.py VALUE_LIMIT",
+    "tracing: links": "otel/tracing.py LINKS",
+    "Celery: characters of a name": "kombu/names.py _LONGEST",
+    "Celery: bytes of memory": "kombu/compressed.py LZMA_MEMORY",
     "seconds of a time-out": "core/stats.py LONGEST",
     "seconds that a redelivery": "core/redelivery.py _LONGEST",
     "seconds between two tries": "app/retry.py _LONGEST",
@@ -105,6 +127,8 @@ NO_LIMITS = {
     "app/schedule.py _LEAST": "the shortest time that a caller may choose between two runs",
     "app/typed.py _SHOWN": "how much of a key an error shows",
     "backoff.py _LONGEST": "a wait of 1 to 30 s, which nobody chooses",
+    "kombu/connection.py WITHOUT_LIMIT": "a prefetch that Celery asks for as no limit",
+    "kombu/refused.py _LONGEST": "how much of a reason a log line shows",
     "management/_asking.py _SHOWN": "how much of a reason an error shows",
     "management/model.py _LONGEST": "a name that somebody typed",
     "core/spellings.py _SHOWN": "how much of a name an error shows",

@@ -105,6 +105,11 @@ def test_verify_host_decides_whether_the_name_must_match(
         handshake(context, server)
 
 
+def test_verify_host_off_warns(caplog: pytest.LogCaptureFixture) -> None:
+    client_context(TransportOptions(verify_host=False), None)
+    assert "transport.verifyHost=false" in caplog.text
+
+
 def test_verify_host_off_still_refuses_an_unknown_authority(ca: trustme.CA) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(client_context(TransportOptions(verify_host=False), None), server_context(ca))
