@@ -64,11 +64,12 @@ def _examine(login: Login, queue: str | None, as_json: bool) -> None:
         Failure: the port of the broker speaks another protocol.
         JMSException: the connection fails, or the queue cannot be browsed.
     """
+    factory = login.factory()  # first, because the URL may be wrong
     wrong_protocol = wrong_port(login.url)
     if wrong_protocol is not None:
         raise Failure(wrong_protocol)
     began = perf_counter()
-    with login.factory().create_connection() as connection:
+    with factory.create_connection() as connection:
         seconds = perf_counter() - began
         # the call that fails raises the error that this listener would get
         connection.exception_listener = lambda error: None

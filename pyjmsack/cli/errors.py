@@ -45,14 +45,20 @@ class Failure(click.ClickException):
         return visible(super().format_message())
 
 
-def fail_because(reasons: Sequence[str]) -> None:
+def fail_because(reasons: Sequence[str], stopped: Failure | None = None) -> None:
     """Raise an error with all reasons why a command left out a part of its work. Without a reason do nothing.
 
+    Args:
+        reasons: why messages were left out.
+        stopped: the error to raise without such a reason, because a signal stopped the command.
+
     Raises:
-        Failure: there is a reason.
+        Failure: there is a reason, or ``stopped`` is given.
     """
     if reasons:
         raise Failure(". ".join(reasons))
+    if stopped is not None:
+        raise stopped
 
 
 def about_file(error: OSError) -> str:

@@ -4,6 +4,11 @@ would create the queue.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple
+
 import click
 
 from pyjmsack import (
@@ -18,19 +23,26 @@ from pyjmsack import (
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.managing import opened_manager, remark
 from pyjmsack.cli.options import Command, Login
+from pyjmsack.cli.terminal import amount
 from pyjmsack.management import ManagementDeniedError, Manager, QueueStatus, UnknownQueueError
 
 __all__ = [
     "Checked",
+    "OutOfSight",
     "check_queue",
     "check_target",
     "create_option",
     "destination_of",
+    "left_behind",
+    "out_of_sight",
     "queue_name",
     "target_by",
     "target_on_demand",
     "unchecked_target",
 ]
+
+_LOOK = 100
+"""The largest number of messages that are counted with a browser after the work."""
 
 
 def create_option(command: Command) -> Command:
@@ -158,18 +170,105 @@ def _remark_unchecked(place: Destination, error: JMSException) -> None:
 
 
 class Checked:
-    """The result of the check whether a queue with this name exists."""
+    """The result of the check whether a queue with this name exists.
 
-    def __init__(self, queue: str, reason: str | None = None, messages: int | None = None) -> None:
+    Args:
+        queue: the name of the queue.
+        reason: why the check was not possible; ``None`` if the queue exists.
+        look: asks the broker for the state of the queue; ``None`` if nobody can ask.
+    """
+
+    def __init__(self, queue: str, reason: str | None = None, look: Callable[[], QueueStatus] | None = None) -> None:
         self._queue = queue
         self._reason = reason
-        self.messages = messages
+        self._look = look
+        self._before = None if look is None else look()
+        self.messages = None if self._before is None else self._before.messages
         """How many messages the queue had, or ``None`` if the broker did not say."""
 
     def warn_if_empty(self, seen: int) -> None:
         """Print that the name may be wrong, if no message was seen and the name could not be checked."""
         if self._reason is not None and not seen:
             remark(f"It is not known whether the queue {self._queue} exists, because {self._reason}.")
+
+    def out_of_sight(self, *, earlier: bool = True) -> OutOfSight | None:
+        """Return the messages of the queue that are out of sight now. Return ``None`` if there are none, or if the
+        broker does not say.
+
+        Args:
+            earlier: whether to return the messages of the time of the check if there are none now. A browser does not
+                show them even if they came back since, but a consumer would have received them.
+        """
+        if self._look is None or self._before is None:
+            return None
+        now = None
+        with suppress(UnknownQueueError):  # somebody deleted the queue, or Artemis did because the queue is empty
+            now = out_of_sight(self._look())
+        return out_of_sight(self._before) if now is None and earlier else now
+
+
+class OutOfSight(NamedTuple):
+    """Messages of a queue that a command could not see."""
+
+    number: int
+    why: str
+    """A text with their number and the reason."""
+
+
+def out_of_sight(status: QueueStatus, *, received: bool = False) -> OutOfSight | None:
+    """Return the messages of a queue that a command could not see. Return ``None`` if there are none.
+
+    A command that copies or empties the queue says so, because the user may destroy the messages of the queue
+    afterwards. The messages come back into the queue when a consumer closes, or when their time has come.
+
+    Args:
+        status: the state of the queue.
+        received: whether the command received the messages. Otherwise a browser showed the messages, or the broker
+            moved them. ActiveMQ Classic shows and moves also the messages that are with consumers; Artemis does not.
+    """
+    scheduled = status.scheduled or 0
+    delivering = status.delivering if received or status.scheduled is not None else 0
+    parts = []
+    if delivering:
+        verb, them = ("is", "it") if delivering == 1 else ("are", "them")
+        parts.append(f"{amount(delivering)} of {status.name} {verb} with consumers, which may give {them} back")
+    if scheduled:
+        wait = "waits for the time of its" if scheduled == 1 else "wait for the time of their"
+        parts.append(f"{amount(scheduled)} of {status.name} {wait} delivery")
+    why = f"{' and '.join(parts)}, where this command could not see them"
+    return OutOfSight(delivering + scheduled, why) if parts else None
+
+
+def left_behind(login: Login, jolokia: str | None, queue: str, selector: str | None, known: int) -> OutOfSight | None:
+    """Return the messages that are still in a queue after a command received all that it could. Return ``None`` if
+    there are none, or if nobody can know.
+
+    Args:
+        login: how to connect. The command has closed its own connection, because a broker refuses a second connection
+            with the same client id.
+        jolokia: URL of Jolokia, for ActiveMQ Classic.
+        queue, selector: what the command received.
+        known: the number of messages that the command received and left.
+    """
+    try:
+        with opened_manager(login, jolokia) as manager:
+            return out_of_sight(manager.queue(queue_name(manager, queue)), received=True)
+    except UnknownQueueError:  # Artemis deletes an empty queue that it made on demand
+        return None
+    except (ManagementDeniedError, UnsupportedFeatureException):
+        pass
+    with login.factory().create_connection() as connection:
+        several = set("*>,") & set(Queue(queue).name)  # a browser shows one queue, and no pattern of queues
+        if not connection.metadata.broker.startswith("classic") or several:
+            return None
+        connection.start()
+        with connection.create_session() as session, session.create_browser(Queue(queue), selector) as browser:
+            left = sum(1 for _ in islice(browser, known + _LOOK)) - known
+    if left <= 0:
+        return None
+    number = f"{left:,} or more" if left == _LOOK else f"{left:,}"
+    why = f"{queue} still has {number} of the messages: they are with consumers, which may give them back, or are new"
+    return OutOfSight(left, why)
 
 
 def check_queue(connection: Connection, login: Login, jolokia: str | None, queue: str) -> Checked:
@@ -192,9 +291,12 @@ def check_queue(connection: Connection, login: Login, jolokia: str | None, queue
             else "this broker is unknown"
         )
         return Checked(queue, what)
-    try:
+
+    def look() -> QueueStatus:
         with opened_manager(login, jolokia) as manager:
-            status = manager.queue(queue_name(manager, queue))
+            return manager.queue(queue_name(manager, queue))
+
+    try:
+        return Checked(queue, look=look)
     except (ManagementDeniedError, UnsupportedFeatureException) as error:
         return Checked(queue, str(error))
-    return Checked(queue, messages=status.messages)

@@ -13,7 +13,7 @@ import click
 
 from pyjmsack import AckMode, Connection, Message, MessageFormatException, Queue
 from pyjmsack.cli.errors import Failure
-from pyjmsack.cli.existing import check_queue
+from pyjmsack.cli.existing import Checked, OutOfSight, check_queue, left_behind
 from pyjmsack.cli.managing import jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_job import ReceiveJob
@@ -67,15 +67,18 @@ def export(
         checked = check_queue(connection, login, jolokia, queue)
         connection.start()
         left = LeftOut(queue)
-        export_all = _take if take else partial(_look, messages=checked.messages)
+        export_all = _take if take else partial(_look, checked=checked)
         with opened_output(file, stop) as output:
             written = export_all(connection, queue, selector, limit, output, stop, show, left)
     checked.warn_if_empty(written)
+    if take and written + left.all != limit and not stop.requested:
+        left.out_of_sight = left_behind(login, jolokia, queue, selector, left.all)
     if as_json and file is not None:
         print_json({"queue": queue, "written": written, "file": str(file)})
-    elif not left.all:
+    elif not left.all and left.out_of_sight is None:
         remark(f"Exported {amount(written)} from {queue}.")
     left.check(f"Exported {amount(written)}")
+    stop.check()
 
 
 @contextmanager
@@ -108,6 +111,8 @@ class LeftOut:
 
     def __init__(self, queue: str) -> None:
         self._queue = queue
+        self.out_of_sight: OutOfSight | None = None
+        """The messages that a browser does not show."""
         self.count = 0
         """The number of messages whose types a line cannot keep."""
         self.unreadable = 0
@@ -143,6 +148,8 @@ class LeftOut:
             )
         if self.unreadable:
             why.append(f"{amount(self.unreadable)} of {self._queue} had to be left out, because nobody can decode them")
+        if self.out_of_sight is not None:
+            why.append(self.out_of_sight.why)
         if why:
             raise Failure(". ".join([done, *why]))
 
@@ -190,7 +197,7 @@ def _take(
         consumer = session.create_consumer(Queue(queue), selector)
         job.run(consumer, limit, 0)
         left.unreadable = consumer.stats.poisoned
-        return job.received
+    return job.received
 
 
 def _look(
@@ -203,20 +210,21 @@ def _look(
     show: Counter,
     left: LeftOut,
     *,
-    messages: int | None,
+    checked: Checked,
 ) -> int:
 
     def stops(count: int) -> bool:
         show(count, "")
         return stop.requested
 
-    whole = Whole(connection, queue, selected=selector is not None, messages=messages)
+    whole = Whole(connection, queue, selected=selector is not None, messages=checked.messages)
     with connection.create_session() as session, session.create_browser(Queue(queue), selector) as browser:
         written = write_all(islice(browser, limit), output, left, stops)
         left.unreadable = browser.unreadable
     seen = written + left.all
     if seen != limit and not stop.requested:
         whole.check(seen)
+        left.out_of_sight = checked.out_of_sight()
     return written
 
 

@@ -248,15 +248,35 @@ def import_(
         error = job.run(login, read_items("export", files, False, stop))
     if error is None and progress.unsendable:
         error = f"{amount(progress.unsendable)} left out, because this protocol cannot carry them: {progress.reason}"
-    document = {"queue": queue, "sent": job.sent, "skipped": job.skipped, "expired": job.expired, "error": error}
+    failure = stop.stopped() if error is None else Failure(error)
+    document = {
+        "queue": queue,
+        "sent": job.sent,
+        "skipped": job.skipped,
+        "expired": job.expired,
+        "error": None if failure is None else failure.message,
+    }
     if as_json:
         print_json(document)
     else:
         extra = f", {job.expired:,} left out because they expired (--ignore-expiry sends them)" if job.expired else ""
         before = f", {job.skipped:,} lines were sent before" if job.skipped else ""
         click.echo(f"Imported {amount(job.sent)} into {visible(queue)}{before}{extra}.", err=True)
-    if error is not None:
-        raise Failure(error)
+    if failure is not None:
+        raise failure
+
+
+def _read(items: Iterator[Item], number: int) -> tuple[list[Item], InputError | None]:
+    """Read at most ``number`` items. Return the items before a broken line together with the error of this line,
+    because these items are sent before the error is shown.
+    """
+    read: list[Item] = []
+    try:
+        for item in islice(items, number):
+            read.append(item)
+    except InputError as error:
+        return read, error
+    return read, None
 
 
 class _Import:
@@ -296,7 +316,11 @@ class _Import:
     def _send_all(self, session: Session, place: Destination, items: Iterator[Item], recognised: bool) -> None:
         producer = session.create_producer(place)
         self._progress.save()
-        while batch := list(islice(items, self._batch)):
+        broken: InputError | None = None
+        while broken is None and not self._stop.requested:
+            batch, broken = _read(items, self._batch)
+            if not batch:
+                break
             answers = []
             for number, item in enumerate(batch, self._progress.lines + 1):
                 options = self._options(item)
@@ -324,8 +348,8 @@ class _Import:
             self._progress.lines += len(batch)
             self._progress.save()
             self._show(self.sent, "")
-            if self._stop.requested:
-                return
+        if broken is not None:
+            raise broken
 
     def _leave_out(self, item: Item, refused: JMSException) -> None:
         progress = self._progress

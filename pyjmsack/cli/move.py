@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 
@@ -16,15 +17,25 @@ from pyjmsack import (
     UnsupportedFeatureException,
 )
 from pyjmsack.cli.errors import fail_because
-from pyjmsack.cli.existing import check_queue, check_target, create_option, queue_name, target_by, unchecked_target
-from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
+from pyjmsack.cli.existing import (
+    OutOfSight,
+    check_queue,
+    check_target,
+    create_option,
+    left_behind,
+    out_of_sight,
+    queue_name,
+    target_by,
+    unchecked_target,
+)
+from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, opened_manager, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.resending import UNSENDABLE, died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer, check_apart
 from pyjmsack.cli.whole import Whole
-from pyjmsack.management import ManagementDeniedError, Manager
+from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueError
 
 __all__ = ["copy", "move", "moving_options"]
 
@@ -76,7 +87,7 @@ def move(
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
-    by, left, reasons = "broker", 0, list[str]()
+    by, left, reasons, stopped = "broker", 0, list[str](), None
     answer: Destination | int | None
     names = partial(_check_names, source=source, target=target, create=create)
     if rate is None and transaction is None:
@@ -96,9 +107,25 @@ def move(
         job = Transfer(source, lambda _: place, selector, limit=limit, batch=batch, only_target=place.name)
         with stop_on_signals() as stop, counting("Moving", limit) as show:
             moved = job.run(login, Pace(rate, stop), stop, show)
-        left, reasons = job.unsendable, job.reasons()
+        left, reasons, stopped = job.unsendable, job.reasons(), stop.stopped()
+    if moved + left != limit and stopped is None:
+        absent = (
+            _out_of_sight(login, jolokia, source)
+            if by == "broker"
+            else left_behind(login, jolokia, source, selector, left)
+        )
+        if absent is not None:
+            left += absent.number
+            reasons.append(absent.why)
     _report("moved", source, target, moved, by, as_json, left=left)
-    fail_because(reasons)
+    fail_because(reasons, stopped)
+
+
+def _out_of_sight(login: Login, jolokia: str | None, source: str) -> OutOfSight | None:
+    """Return the messages that the broker could not move. Return ``None`` if there are none."""
+    with suppress(UnknownQueueError), opened_manager(login, jolokia) as manager:
+        return out_of_sight(manager.queue(queue_name(manager, source)))
+    return None
 
 
 def _check_names(manager: Manager, *, source: str, target: str, create: bool) -> Destination:
@@ -164,16 +191,19 @@ def copy(
         raise click.UsageError("SOURCE and TARGET are the same queue")
     with stop_on_signals() as stop, counting("Copying", limit) as show:
         batch = transaction or DEFAULT_BATCH
-        copied, odd, unreadable = _copy(
+        copied, odd, unreadable, absent = _copy(
             login, jolokia, source, target, create, selector, limit, batch, Pace(rate, stop), stop, show
         )
-    _report("copied", source, target, copied, "client", as_json, left=odd + unreadable)
+    left = odd + unreadable + (0 if absent is None else absent.number)
+    _report("copied", source, target, copied, "client", as_json, left=left)
     why = []
     if odd:
         why.append(f"{amount(odd)} of {source} could not be copied, because this protocol cannot carry them")
     if unreadable:
         why.append(f"{amount(unreadable)} of {source} could not be copied, because nobody can decode them")
-    fail_because(why)
+    if absent is not None:
+        why.append(absent.why)
+    fail_because(why, stop.stopped())
 
 
 def _copy(
@@ -188,9 +218,11 @@ def _copy(
     pace: Pace,
     stop: Stop,
     show: Counter,
-) -> tuple[int, int, int]:
-    """Return how many messages were copied, how many this protocol cannot carry, and how many nobody can decode."""
+) -> tuple[int, int, int, OutOfSight | None]:
+    """Return how many messages were copied, how many this protocol cannot carry, how many nobody can decode, and those
+    that a browser does not show."""
     copied = under_way = odd = 0
+    absent = None
     with login.factory().create_connection() as connection:
         connection.exception_listener = lambda error: None  # the browser raises the same error
         check_apart(connection, source, target)
@@ -231,8 +263,9 @@ def _copy(
         unreadable = browser.unreadable
         if copied + odd != limit and not stop.requested:
             whole.check(copied + odd + unreadable)
+            absent = checked.out_of_sight()
     checked.warn_if_empty(copied + odd + unreadable)
-    return copied, odd, unreadable
+    return copied, odd, unreadable, absent
 
 
 def _report(done: str, source: str, target: str, count: int, by: str, as_json: bool, *, left: int) -> None:

@@ -99,6 +99,8 @@ def receive(
             consumer = session.create_consumer(destination_of(destination, topic), selector)
             job.run(consumer, count, idle)
         _report(job, consumer, stop, count, timeout)
+    if (count is not None or idle is not None) and job.received != count:
+        stop.check()  # without these limits only a signal ends the command
 
 
 def _report(job: ReceiveJob, consumer: MessageConsumer, stop: Stop, count: int | None, timeout: float | None) -> None:

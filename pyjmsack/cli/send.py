@@ -77,6 +77,7 @@ def send(
                 _set_defaults(producer, **defaults)
                 job.run(session, producer, items)
     job.report(as_json)
+    stop.check()
 
 
 def _set_defaults(

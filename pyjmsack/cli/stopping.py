@@ -14,9 +14,24 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["Stop", "stop_on_signals", "termination_as_interrupt"]
+from pyjmsack.cli.errors import Failure
+
+__all__ = ["Stop", "Stopped", "stop_on_signals", "termination_as_interrupt"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(Failure):
+    """A signal stopped the command before all of its work was done. The exit code is 128 plus the number of the signal,
+    as shells have it, so that a script does not go on as if all were done.
+
+    Args:
+        signum: the number of the signal.
+    """
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"{signal.Signals(signum).name} stopped the command before the end of its work")
+        self.exit_code = 128 + signum  # type: ignore[misc] # click reads the attribute of the exception
 
 
 class Stop:
@@ -32,7 +47,7 @@ class Stop:
     def request(self, signum: int | None = None) -> None:
         """Request a stop as soon as possible."""
         self.requested = True
-        self.signal = signum
+        self.signal = signum or self.signal
         self.wake()
 
     def wake(self) -> None:
@@ -57,6 +72,19 @@ class Stop:
     def fileno(self) -> int:
         """A descriptor for ``poll`` and ``select``, readable from the moment a stop is requested."""
         return self._reader
+
+    def check(self) -> None:
+        """Raise an error if a signal stopped the command.
+
+        Raises:
+            Stopped: a signal requested the stop.
+        """
+        if (stopped := self.stopped()) is not None:
+            raise stopped
+
+    def stopped(self) -> Stopped | None:
+        """Return the error to raise if a signal stopped the command, else ``None``."""
+        return None if self.signal is None else Stopped(self.signal)
 
     def close(self) -> None:
         """Close the file descriptors of this object."""

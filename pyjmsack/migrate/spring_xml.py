@@ -5,6 +5,7 @@ elements with the prefixes ``jms:`` and ``amq:``.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -25,6 +26,9 @@ BEANS: Final = "http://www.springframework.org/schema/beans"
 JMS: Final = "http://www.springframework.org/schema/jms"
 AMQ: Final = "http://activemq.apache.org/schema/core"
 _P: Final = "http://www.springframework.org/schema/p|"
+_C: Final = "http://www.springframework.org/schema/c|"
+_ARGUMENT: Final = "constructor-arg["
+_URL: Final = re.compile(r"\(?[a-z][a-z0-9+.-]*:(//|\()", re.I)
 _AMQ_KINDS: Final = {
     "connectionFactory": "factory",
     "xaConnectionFactory": "factory",
@@ -99,13 +103,24 @@ def _properties(element: Element) -> Iterator[_Property]:
                 yield _Property(plain.removesuffix("-ref"), element.line, reference=value)
             else:
                 yield _Property(plain, element.line, value)
+        elif name.startswith(_C):
+            plain = name.removeprefix(_C).removeprefix("_")
+            if plain.endswith("-ref"):
+                yield _Property(f"constructor-arg[{plain.removesuffix('-ref')}]", element.line, reference=value)
+            else:
+                yield _Property(f"constructor-arg[{plain}]", element.line, value)
         elif element.namespace == AMQ and name not in ("id", "name") and "|" not in name:
             yield _Property(
                 name, element.line, value, reference=value.removeprefix("#") if value.startswith("#") else ""
             )
+    arguments = 0
     for child in element.children:
-        if child.name in ("property", "constructor-arg") and element.namespace != AMQ:
-            yield _of_child(child, child.get("name") or f"constructor-arg[{child.get('index') or '0'}]")
+        if child.name == "constructor-arg" and element.namespace != AMQ:
+            # Spring counts the arguments that have no index
+            yield _of_child(child, f"constructor-arg[{child.get('name') or child.get('index') or arguments}]")
+            arguments += 1
+        elif child.name == "property" and element.namespace != AMQ:
+            yield _of_child(child, child.get("name"))
         elif element.namespace == AMQ:
             inner = child.children[0] if child.children else None
             yield _Property(child.name, child.line, inner=inner or child)
@@ -123,6 +138,10 @@ def _of_child(child: Element, name: str) -> _Property:
         elif part.name == "list":
             made.inner = part.children[0] if part.children else None
     return made
+
+
+def _is_url(argument: _Property) -> bool:
+    return _URL.match(argument.value) is not None
 
 
 class _Reader:
@@ -189,7 +208,7 @@ class _Reader:
         url = self._url(bean)
         also: list[Setting] = []
         for one in bean.properties:
-            if one.name in _URL_NAMES or (one.name.startswith("constructor-arg") and "://" in one.value):
+            if one is url:
                 continue
             also += self._settings(client, bean, one)
         usual = "amqp://localhost:5672" if client == "qpid" else "tcp://localhost:61616"
@@ -208,9 +227,9 @@ class _Reader:
             self.factories[id(bean.element)] = made
 
     def _url(self, bean: _Bean) -> _Property | None:
-        return bean.one(*_URL_NAMES) or next(
-            (one for one in bean.properties if one.name.startswith("constructor-arg") and ":" in one.value), None
-        )
+        arguments = [one for one in bean.properties if one.name.startswith(_ARGUMENT)]
+        named = (one for one in arguments if one.name[len(_ARGUMENT) : -1] in _URL_NAMES)
+        return bean.one(*_URL_NAMES) or next(named, None) or next(filter(_is_url, arguments), None)
 
     def _settings(self, client: str, bean: _Bean, one: _Property) -> Iterator[Setting]:
         """Yield the settings of a property. If the property is a policy, which is a bean, each property of the policy
@@ -223,14 +242,31 @@ class _Reader:
             for inner in map(self._resolved, _properties(policy)):
                 option = f"{start}{one.name}.{inner.name}"
                 yield Setting(self._place(inner.line), f"{one.name}.{inner.name}", option, inner.value)
-        elif one.name.startswith("constructor-arg"):
-            index = one.name[16:-1]
-            if index in ("0", "1", "2", "userName", "password", "user"):
-                secret = index in ("1", "password") and not one.value.startswith("tcp")
-                option = "jms.password" if secret else "jms.username"
+        elif one.name.startswith(_ARGUMENT):
+            option = self._login_option(bean, one)
+            if option and one.value:
                 yield Setting(self._place(one.line), f"{bean.name or 'bean'}.{option}", option, one.value)
         else:
             yield Setting(self._place(one.line), key, f"{start}{one.name}", one.value)
+
+    def _login_option(self, bean: _Bean, one: _Property) -> str:
+        """Return the option for an argument of a constructor: the user name or the password, or an empty string.
+
+        All constructors of the clients take the user name before the password, and the URL before or after both. An
+        argument that may be the password is never shown.
+        """
+        name = one.name[len(_ARGUMENT) : -1]
+        if not name.isdecimal():
+            return {"user": "jms.username", "userName": "jms.username", "username": "jms.username"}.get(
+                name, "jms.password" if is_secret(name) else ""
+            )
+        url = self._url(bean)
+        others = (
+            int(each.name[len(_ARGUMENT) : -1])
+            for each in bean.properties
+            if each is not url and each.name.startswith(_ARGUMENT) and each.name[len(_ARGUMENT) : -1].isdecimal()
+        )
+        return "jms.username" if int(name) == min(others, default=-1) else "jms.password"
 
     def _factory_of(self, name: str) -> str:
         """Return the name of the connection factory that a reference leads to, directly or through pools."""

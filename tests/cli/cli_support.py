@@ -13,6 +13,7 @@ from polling import wait_until
 
 from pyjmsack import AckMode, ConnectionFactory
 from pyjmsack.cli.main import cli
+from pyjmsack.management import Manager
 
 WAIT = 60.0
 """Seconds after which a process that should end has hung."""
@@ -73,6 +74,13 @@ def take_all(url: str, queue: str, *, wait_for: int = 0) -> list[tuple[str, bool
 
             wait_until(enough)
             return found
+
+
+def depth(url: str, queue: str) -> int:
+    """Return how many messages the broker has in a queue."""
+    with Manager(ConnectionFactory(url)) as manager:
+        found = manager.queues(queue)
+    return found[0].messages if found else 0
 
 
 def first_lines(process: subprocess.Popen[bytes], count: int) -> list[str]:

@@ -142,3 +142,12 @@ def test_explain_refuses_a_wrong_url_as_usage(cli: Cli) -> None:
     result = cli.run("explain", "--url", "amqp://a?jms.optimiseAcknowledge=true")
     assert result.exit_code == 2
     assert "did you mean jms.optimizeAcknowledge" in result.output
+
+
+@pytest.mark.parametrize("url", ["amqp://bob:s3cret/x@localhost:1", "failover:(amqp://bob:s3cret#x@localhost:1)"])
+def test_the_doctor_does_not_show_the_password_of_a_url_that_is_wrong(cli: Cli, url: str) -> None:
+    """The port of such a URL is a part of the password."""
+    found = cli.run("doctor", "--url", url)
+    assert found.exit_code == 2
+    assert "user and password before the host are refused" in found.stderr
+    assert "s3cret" not in found.output + repr(found.exception)

@@ -10,19 +10,11 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import pytest
-from cli_support import Cli, put, rest, take_all
+from cli_support import Cli, depth, put, rest, take_all
 from polling import wait_until
 from shared_brokers import Served
 
 from pyjmsack import AckMode, ConnectionFactory, MapMessage, Queue
-from pyjmsack.management import Manager
-
-
-def depth(url: str, queue: str) -> int:
-    """Return how many messages the broker has in a queue."""
-    with Manager(ConnectionFactory(url)) as manager:
-        found = manager.queues(queue)
-    return found[0].messages if found else 0
 
 
 def killed_when(process: subprocess.Popen[bytes], condition: Callable[[], bool]) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from cli_support import WAIT, Cli, first_lines, put, rest, take_all
+from cli_support import WAIT, Cli, depth, first_lines, put, rest, take_all
+from polling import wait_until
 
 SENT = [f"message {number}" for number in range(3000)]
 
@@ -86,7 +88,7 @@ def test_a_signal_while_a_file_is_written_loses_nothing(cli: Cli, queue_name: st
     while not out.exists() or len(list(out.iterdir())) < 20:
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    assert rest(process)[2] == 0
+    assert rest(process)[1:] == ("Error: SIGINT stopped the command before the end of its work\n", 130)
     written = [path.read_text() for path in out.glob("0*")]
     assert_nothing_lost(written, left_after(cli, queue_name, written))
 
@@ -143,7 +145,7 @@ def test_send_streams_for_ever_and_a_signal_ends_it(cli: Cli, queue_name: str) -
         sender.stdin.flush()
         assert first_lines(receiver, 1) == [text]
     sender.send_signal(signal.SIGINT)
-    assert sender.wait(WAIT) == 0  # its standard input is still open
+    assert sender.wait(WAIT) == 130  # its standard input is still open
     _, err, _ = rest(sender)
     assert "Sent 2, confirmed 2" in err
     receiver.send_signal(signal.SIGINT)
@@ -157,3 +159,45 @@ def test_a_refused_send_ends_the_wait_for_input(cli: Cli, queue_name: str) -> No
     sender.stdin.flush()
     assert sender.wait(WAIT) == 1
     assert "standard input, line 3: " in rest(sender)[1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export",),
+        ("export", "--take"),
+        ("copy", "{}.to", "--create", "--rate", "50", "--transaction", "10"),
+        ("move", "{}.to", "--create", "--rate", "50", "--transaction", "10"),
+    ],
+    ids=" ".join,
+)
+def test_a_command_that_a_signal_stopped_lets_no_script_go_on(
+    cli: Cli, queue_name: str, command: tuple[str, ...]
+) -> None:
+    """``export q f && purge q`` would destroy what is not in the file."""
+    put(cli.url, queue_name, [*SENT, "x" * 1_000_000])
+    verb, *more = command
+    process = cli.start(verb, queue_name, *(each.format(queue_name) for each in more))
+    if verb == "export":
+        first_lines(process, 1)
+    else:
+        wait_until(lambda: depth(cli.url, f"{queue_name}.to") > 0 or process.poll() is not None, WAIT)
+    process.send_signal(signal.SIGTERM)
+    _, err, code = rest(process)
+    assert code == 143, err
+    assert err.endswith("Error: SIGTERM stopped the command before the end of its work\n")
+
+
+def test_an_import_that_a_signal_stopped_says_so_and_can_go_on(cli: Cli, queue_name: str, tmp_path: Path) -> None:
+    lines, progress = tmp_path / "lines", tmp_path / "progress"
+    lines.write_text("".join(f'{{"kind": "text", "body": "{text}"}}\n' for text in SENT))
+    resumed = "import", queue_name, lines, "--resume", progress, "--json"
+    process = cli.start(*resumed, "--rate", "100", "--transaction", "10")
+    wait_until(lambda: progress.exists() and json.loads(progress.read_text())["lines"] > 0, WAIT)
+    process.send_signal(signal.SIGINT)
+    out, _, code = rest(process)
+    document = json.loads("".join(out))
+    assert (code, document["error"]) == (130, "SIGINT stopped the command before the end of its work")
+    assert 0 < document["sent"] < len(SENT)
+    cli.ok(*resumed)
+    assert [text for text, _ in take_all(cli.url, queue_name)] == SENT

@@ -11,8 +11,8 @@ import click
 
 from pyjmsack import Connection, Message, Queue
 from pyjmsack.cli.dlq.letters import Choice, choice_of, dead_letter_queue
-from pyjmsack.cli.existing import Checked, check_queue
-from pyjmsack.cli.managing import duration, jolokia_option
+from pyjmsack.cli.existing import Checked, OutOfSight, check_queue
+from pyjmsack.cli.managing import duration, jolokia_option, remark
 from pyjmsack.cli.options import Command, Login
 from pyjmsack.cli.whole import Whole
 from pyjmsack.management import UnknownQueueError
@@ -81,9 +81,9 @@ class Letters:
     absent: bool = False
     """Whether the dead-letter queue does not exist yet, because the broker had no dead letter."""
     checked: Checked | None = None
-    """The result of the check of the queue's name. ``None`` if the user did not give the name."""
-    messages: int | None = None
-    """How many messages the queue had at the start, or ``None`` if the broker did not say."""
+    """The result of the check of the queue. ``None`` if there is no such queue."""
+    named: bool = False
+    """Whether the user gave the name of the queue."""
     unreadable: int = 0
     """How many messages the last browser could not show, because nobody can decode them."""
     _shown: int = 0
@@ -99,7 +99,8 @@ class Letters:
             return
         seen = 0
         selected = self.choice.selector is not None
-        whole = Whole(self.connection, self.queue, selected=selected, messages=self.messages)
+        messages = None if self.checked is None else self.checked.messages
+        whole = Whole(self.connection, self.queue, selected=selected, messages=messages)
         for seen, message in enumerate(self.first(limit), 1):  # noqa: B007 - the last number is used below
             yield message
         if seen != limit:
@@ -118,8 +119,17 @@ class Letters:
             for seen, message in enumerate(islice(fitting, limit), 1):  # noqa: B007 - the last number is used below
                 yield message
             self.unreadable = browser.unreadable
-        if self.checked is not None:
+        if self.checked is not None and self.named:
             self.checked.warn_if_empty(seen)
+
+    def out_of_sight(self, *, earlier: bool = True) -> OutOfSight | None:
+        """Return the messages of the queue that are out of sight; see :meth:`Checked.out_of_sight`."""
+        return None if self.checked is None else self.checked.out_of_sight(earlier=earlier)
+
+    def warn_of_absent(self) -> None:
+        """Print how many messages are out of sight, if there are any."""
+        if (absent := self.out_of_sight()) is not None:
+            remark(f"{absent.why}.")
 
     def _counted(self, message: Message) -> Message:
         self._shown += 1
@@ -152,9 +162,8 @@ def opened_letters(login: Login, wanted: Wanted) -> Iterator[Letters]:
         connection.start()
         letters = Letters(connection, dead_letter_queue(connection, wanted.queue), Choice())
         try:
-            checked = check_queue(connection, login, wanted.jolokia, letters.queue)
-            letters.messages = checked.messages
-            letters.checked = checked if wanted.queue is not None else None
+            letters.checked = check_queue(connection, login, wanted.jolokia, letters.queue)
+            letters.named = wanted.queue is not None
         except UnknownQueueError:
             if wanted.queue is not None:
                 raise

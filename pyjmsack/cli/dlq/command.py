@@ -28,7 +28,7 @@ from pyjmsack.cli.managing import (
 from pyjmsack.cli.move import moving_options
 from pyjmsack.cli.options import Login, connection_options
 from pyjmsack.cli.receive_output import as_document
-from pyjmsack.cli.stopping import stop_on_signals
+from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import amount, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Target, Transfer, check_left
 
@@ -93,6 +93,7 @@ def ls(login: Login, wanted: Wanted, as_json: bool) -> None:
         looking = _Looking(letters.browse())
         for message in looking:
             groups.add(origin_of(message, queue) or "", cause_of(message)[:200], message.timestamp)
+        letters.warn_of_absent()
     rows = groups.rows()
     if as_json:
         names = ("origin", "messages", "oldest", "newest", "cause")
@@ -128,6 +129,8 @@ def show(login: Login, wanted: Wanted, limit: int, as_json: bool) -> None:
         for message in looking:
             noted = {"origin": origin_of(message, letters.queue), "cause": cause_of(message)}
             documents.append(noted | as_document(message))
+        if len(documents) != limit:
+            letters.warn_of_absent()
     if as_json:
         print_json({"messages": documents})
     elif not documents:
@@ -180,16 +183,17 @@ def retry(
     by = "broker"
     if done is None:
         by = "client"
-        done = _retry_here(login, wanted, limit, rate, transaction)
+        with stop_on_signals() as stop:
+            done = _retry_here(login, wanted, limit, rate, transaction, stop)
     if as_json:
         print_json({"queue": queue, "retried": done.count, "left": done.left, "by": by})
     else:
         click.echo(f"Sent {amount(done.count, _DEAD)} back from {visible(queue)}, by the {by}.")
-    fail_because(done.reasons)
+    fail_because(done.reasons, done.stopped)
 
 
 def _retry_here(
-    login: Login, wanted: Wanted, limit: int | None, rate: float | None, transaction: int | None
+    login: Login, wanted: Wanted, limit: int | None, rate: float | None, transaction: int | None, stop: Stop
 ) -> Retried:
     """Send the chosen letters back from this process."""
     with opened_letters(login, wanted) as letters:  # on Artemis the selector leaves out letters without an origin
@@ -200,8 +204,13 @@ def _retry_here(
         target: Target = lambda message: places.of(message) if choice.fits(message, queue) else None  # noqa: E731
         job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
         job.each_its_own = True
-        count = run_rounds(job, rounds, login, rate, "Retrying", shown)
-    return Retried(count, job.unsendable + places.left, [*job.reasons(), *places.reasons()])
+        count = run_rounds(job, rounds, login, rate, stop, "Retrying", shown)
+    left, reasons = job.unsendable + places.left, [*job.reasons(), *places.reasons()]
+    absent = None if count + left == limit else letters.out_of_sight(earlier=False)
+    if absent is not None:
+        left += absent.number
+        reasons.append(absent.why)
+    return Retried(count, left, reasons, stop.stopped())
 
 
 def _say_what(letters: Letters, limit: int | None, login: Login, as_json: bool) -> None:
@@ -249,12 +258,13 @@ def move_letters(
     \b
     pyjmsack dlq move orders.parked --origin orders --create
     """
-    moved, left, reasons = _each_to(target, login, wanted, limit, rate, transaction, create, dry_run)
+    with stop_on_signals() as stop:
+        moved, left, reasons = _each_to(target, login, wanted, limit, rate, transaction, stop, create, dry_run)
     if as_json:
         print_json({"target": target, "moved": moved, "left": left, "dry_run": dry_run})
     else:
         click.echo(f"{'Would move' if dry_run else 'Moved'} {amount(moved, _DEAD)} to {visible(target)}.")
-    fail_because(reasons)
+    fail_because(reasons, stop.stopped())
 
 
 def _each_to(
@@ -264,6 +274,7 @@ def _each_to(
     limit: int | None,
     rate: float | None,
     transaction: int | None,
+    stop: Stop,
     create: bool,
     dry_run: bool,
 ) -> tuple[int, int, list[str]]:
@@ -282,8 +293,11 @@ def _each_to(
     places: Target = lambda message: place if choice.fits(message, queue) else None  # noqa: E731 - one expression
     job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
     job.only_target = place.name
-    moved = run_rounds(job, rounds, login, rate, "Moving", shown)
-    return moved, job.unsendable, job.reasons()
+    moved = run_rounds(job, rounds, login, rate, stop, "Moving", shown)
+    absent = None if moved + job.unsendable == limit else letters.out_of_sight(earlier=False)
+    if absent is None:
+        return moved, job.unsendable, job.reasons()
+    return moved, job.unsendable + absent.number, [*job.reasons(), absent.why]
 
 
 @dlq.command("export")
@@ -301,13 +315,16 @@ def export_letters(file: Path | None, login: Login, wanted: Wanted, limit: int |
     with stop_on_signals() as stop, opened_letters(login, wanted) as letters:
         left = LeftOut(letters.queue)
         with opened_output(file, stop) as output:
-            written = write_all(letters.browse(limit), output, left)
+            written = write_all(letters.browse(limit), output, left, lambda _: stop.requested)
             left.unreadable = letters.unreadable
+            if written + left.all != limit and not stop.requested:
+                left.out_of_sight = letters.out_of_sight()
     if as_json and file is not None:
         print_json({"written": written, "file": str(file)})
-    elif not left.all:
+    elif not left.all and left.out_of_sight is None:
         remark(f"Exported {amount(written, _DEAD)}.")
     left.check(f"Exported {amount(written, _DEAD)}")
+    stop.check()
 
 
 @dlq.command("purge")
@@ -328,6 +345,8 @@ def purge_letters(login: Login, wanted: Wanted, limit: int | None, dry_run: bool
     """
     with opened_letters(login, wanted) as letters:
         number = sum(1 for _ in letters.browse(limit))
+        if number != limit:
+            letters.warn_of_absent()
         if not dry_run and number:
             ask_before(f"{amount(number, _DEAD)} of {letters.queue} will be destroyed.", yes)
             number = _destroy(letters, number)

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 from pyjmsack import UnsupportedFeatureException
 from pyjmsack.cli.dlq.choosing import AHEAD, Letters
+from pyjmsack.cli.existing import out_of_sight
 from pyjmsack.cli.managing import remark
 from pyjmsack.cli.options import Login
-from pyjmsack.cli.stopping import stop_on_signals
+from pyjmsack.cli.stopping import Stop, Stopped
 from pyjmsack.cli.terminal import counting
 from pyjmsack.cli.transfer import Pace, Transfer
 from pyjmsack.management import Manager
@@ -26,18 +27,27 @@ class Retried:
     count: int
     left: int = 0
     reasons: Sequence[str] = ()
+    stopped: Stopped | None = None
+    """The error to raise if a signal stopped the retry."""
 
 
 def ask_to_retry(manager: Manager, queue: str, selector: str | None) -> Retried:
     """Let the broker send letters back."""
     count = manager.retry(queue, selector)
     left = manager.count(queue, selector)
-    reason = (
-        f"After the retry, {queue} has {left:,} of the chosen dead letters: nothing says where they came from, their"
-        " queue does not exist any more, or they became dead letters again. With --transaction this process sends them"
-        " back, and the broker may then create the queue that is missing"
-    )
-    return Retried(count, left, [reason] if left else ())
+    reasons = []
+    absent = out_of_sight(manager.queue(queue))
+    if absent is not None:
+        reasons.append(absent.why)
+        if selector is None:  # then Artemis counts these messages too
+            left = max(0, left - absent.number)
+    if left:
+        reasons.append(
+            f"After the retry, {queue} has {left:,} of the chosen dead letters: nothing says where they came from,"
+            " their queue does not exist any more, or they became dead letters again. With --transaction this process"
+            " sends them back, and the broker may then create the queue that is missing"
+        )
+    return Retried(count, left + (0 if absent is None else absent.number), reasons)
 
 
 @dataclass(frozen=True)
@@ -76,7 +86,9 @@ def rounds_of(letters: Letters, *parts: str) -> list[Round]:
     return rounds
 
 
-def run_rounds(job: Transfer, rounds: list[Round], login: Login, rate: float | None, what: str, shown: int) -> int:
+def run_rounds(
+    job: Transfer, rounds: list[Round], login: Login, rate: float | None, stop: Stop, what: str, shown: int
+) -> int:
     """Run a job once for each round. Return how many letters were moved. Afterwards the job has the number of letters
     that could not be sent in all rounds.
 
@@ -85,12 +97,13 @@ def run_rounds(job: Transfer, rounds: list[Round], login: Login, rate: float | N
         rounds: the selectors and the limits of the rounds.
         login: how to connect.
         rate: letters a second. ``None`` means as many as possible.
+        stop: ends the run between two letters.
         what: the word for the work in the display, such as ``Retrying``.
         shown: how many of the letters a browser showed before the run. If fewer are moved, a remark says so.
     """
     wanted, moved = job.limit, 0
     job.unsendable = 0
-    with stop_on_signals() as stop, counting(what, wanted) as show_count:
+    with counting(what, wanted) as show_count:
         for each in rounds:
             left = None if wanted is None else wanted - moved
             limit = min((number for number in (left, each.limit) if number is not None), default=None)

@@ -151,6 +151,36 @@ SPRING = """\
 """
 
 
+USER, LOGIN, URL = ("u", "userName"), ("s3:cret", "password"), ("tcp://h:61616", "brokerURL")
+
+
+@pytest.mark.parametrize("arguments", [(USER, LOGIN, URL), (URL, USER, LOGIN)], ids=["url last", "url first"])
+@pytest.mark.parametrize(
+    ("attributes", "argument"),
+    [
+        ("", '<constructor-arg value="{value}"/>'),
+        ("", '<constructor-arg index="{index}" value="{value}"/>'),
+        ("", '<constructor-arg name="{name}"><value>{value}</value></constructor-arg>'),
+        ('c:_{index}="{value}"', ""),
+        ('c:{name}="{value}"', ""),
+    ],
+    ids=["in order", "by index", "by name", "short by index", "short by name"],
+)
+def test_a_password_in_a_constructor_of_spring_is_a_secret(
+    tmp_path: Path, arguments: tuple[tuple[str, str], ...], attributes: str, argument: str
+) -> None:
+    """The user name comes before the password, wherever the URL stands."""
+    each = [{"index": index, "value": value, "name": name} for index, (value, name) in enumerate(arguments)]
+    start, inner = (" ".join(part.format(**one) for one in each) for part in (attributes, argument))
+    spaces = "".join(f' xmlns{p}="http://www.springframework.org/schema/{s}"' for p, s in (("", "beans"), (":c", "c")))
+    bean = f'<bean id="f" class="org.apache.activemq.ActiveMQConnectionFactory" {start}>{inner}</bean>'
+    findings = of_text(tmp_path, "context.xml", f"<beans{spaces}>{bean}</beans>")
+    (factory,) = findings.factories
+    assert factory.url == "amqp://h:5672?profile=activemq"
+    assert (factory.username, factory.secrets) == ("u", {"jms.password": "PYJMSACK_PASSWORD"})
+    assert "3:cret" not in repr(findings.rows)
+
+
 def test_springs_xml_gives_factories_and_listeners_through_pools_and_prefixes(tmp_path: Path) -> None:
     findings = of_text(tmp_path, "context.xml", SPRING)
     factory = findings.factories[0]

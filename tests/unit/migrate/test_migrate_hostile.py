@@ -102,6 +102,8 @@ def test_a_value_of_any_length_is_shown_shortened(part: str) -> None:
         ("tcp://host?a&b?password=s3cret&c=d", "tcp://host?a&b?password=***"),
         ("tcp://host?a=1;keyStorePassword=s3cret", "tcp://host?a=1;keyStorePassword=***"),
         ("tcp://host?password", "tcp://host?password"),
+        ("org.example.Codec;key=s3cret", "org.example.Codec;key=***"),
+        ("#class:org.example.Factory('u', 's3cret')", "#class:org.example.Factory(***)"),
     ],
 )
 def test_no_secret_of_a_url_is_shown(value: str, expected: str) -> None:
