@@ -390,6 +390,30 @@ def test_a_browser_on_classic_ends_where_the_broker_says_so(face: Face) -> None:
     assert [message.text for message in session.create_browser(QUEUE)] == ["a", "b"]
 
 
+@pytest.mark.parametrize("browses", [True, False], ids=["browser", "consumer"])
+def test_properties_with_the_names_of_headers_neither_end_a_browser_nor_expire_a_message(
+    face: Face, browses: bool
+) -> None:
+    """S134, S156: Classic writes the properties of an AMQP sender into the lines of headers."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            lines = "destination:/queue/q", "expires:64", "priority:4", "timestamp:1795840602566", "browser:end"
+            ids = f"subscription:{frame.headers['id']}", "message-id:1,1", "ack:1,1"
+            peer.write("\n".join(("MESSAGE", *lines, *ids, "", "a\0")).encode())
+            if browses:
+                peer.send("MESSAGE", subscription=frame.headers["id"], browser="end")
+        return frame.command == "SUBSCRIBE"
+
+    session = face.session(start(face, CLASSIC, rule=rule))
+    if browses:
+        assert [message.text for message in session.create_browser(QUEUE)] == ["a"]
+        return
+    message = session.create_consumer(QUEUE).receive(timeout=60)
+    assert (message.text, message.expiration) == ("a", None)
+
+
 def test_bytes_arrive_as_bytes_and_a_nul_does_not_end_them(face: Face) -> None:
     def rule(peer: StompPeer, frame: Received) -> bool:
         if frame.command == "SUBSCRIBE":

@@ -84,7 +84,7 @@ class SpooledInbound(AmqpInbound):
             return None
         if self.kept_whole:
             start = self._properties[0]
-            return head_parts(self) + self._digest(start, self._size - start)
+            return head_parts(self, self.payload) + self._digest(start, self._size - start)
         return as_values(self, self.payload, fields, map(self._told, self.spans))
 
     def _told(self, span: tuple[int, int]) -> bytes:

@@ -34,7 +34,7 @@ def as_it_came(message: sections.Sections, payload: bytes) -> bytes:
     assert message._properties is not None  # the caller looked for the id
     start = message._properties[0]
     end = len(payload)
-    return head_parts(message) + (payload[start:] if end - start <= LARGE else _digest(payload, start, end))
+    return head_parts(message, payload) + (payload[start:] if end - start <= LARGE else _digest(payload, start, end))
 
 
 def as_values(
@@ -49,7 +49,7 @@ def as_values(
     Args:
         bodies: the bytes that represent each section of the body, if the body is not in the payload.
     """
-    parts = [head_parts(message), repr(fields).encode(), b"\0"]
+    parts = [head_parts(message, payload), repr(fields).encode(), b"\0"]
     span = message._application_properties
     if span is not None:
         parts.append(_values(payload, span))
@@ -62,13 +62,14 @@ def as_values(
     return whole if len(whole) <= LARGE else parts[0] + _digest(whole, 0, len(whole))
 
 
-def head_parts(message: sections.Sections) -> bytes:
+def head_parts(message: sections.Sections, payload: bytes) -> bytes:
     """Return the parts of the header and the annotations that the sender wrote.
 
     The time to live and the counts are left out, because the broker changes them.
     """
     header = message._header
-    return b"%d%d%b\0" % (header.durable, header.priority, message._annotations.told)
+    annotations = sections.told_annotations(payload, message._annotations_span)
+    return b"%d%d%b\0" % (header.durable, header.priority, annotations)
 
 
 def _digest(data: bytes, start: int, end: int) -> bytes:

@@ -42,6 +42,8 @@ _KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue,
 
 _destinations: dict[tuple[str, int | None, type[Destination] | None], Destination] = {}
 _DESTINATIONS_LIMIT = 1024
+_HEAVY_VALUES = 65_536
+"""If a message has more bytes than this number and its values are decoded for its identity, a thread does so."""
 
 
 class AmqpInbound(sections.Sections):
@@ -223,7 +225,8 @@ class AmqpInbound(sections.Sections):
     @property
     def heavy(self) -> bool:
         """Whether the next call of :meth:`identity` takes long. Later calls are fast."""
-        return self._identity is None and len(self.payload) > HEAVY
+        # values are decoded for the identity, which takes much longer than a digest
+        return self._identity is None and len(self.payload) > (HEAVY if self.kept_whole else _HEAVY_VALUES)
 
     def identity(self) -> bytes | None:
         """Return the identity of the message, or ``None`` if the message has no id (S105).

@@ -9,7 +9,7 @@ from typing import Final
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp.body import is_plain_bytes
 from pyjmsack.providers.amqp.inbound import AmqpInbound
-from pyjmsack.providers.amqp.sections import body_begins
+from pyjmsack.providers.amqp.sections import MOST_SECTIONS, body_begins
 from pyjmsack.spi.envelope import NotOneMessageError
 
 __all__ = ["EMPTY", "DataSections", "head_of"]
@@ -17,8 +17,8 @@ __all__ = ["EMPTY", "DataSections", "head_of"]
 EMPTY: Final = b"\x00\x53\x75\xa0\x00"
 """A data section without content. This section replaces the body, so that the head of a message can be read like a
 whole message."""
-_MOST_SECTIONS = 65_536
-"""The largest number of data sections that one message may have."""
+_LARGEST_PROPERTIES = 65_536
+"""The largest number of bytes of the application properties of a message whose body is received into a file."""
 _MOST_FOOTER = 65_536
 """The largest number of bytes that the footer of a message may have."""
 
@@ -61,7 +61,11 @@ def head_of(start: bytes) -> bytes | None:
         return None
     head = AmqpInbound(start[:position] + EMPTY)
     try:
-        content_type = head._content_type(head._decode())
+        fields = head._decode()
+        begin, end = head._application_properties or (0, 0)
+        if end - begin > _LARGEST_PROPERTIES:  # the loop would decode them for the content type
+            return None
+        content_type = head._content_type(fields)
     except MessageFormatException:
         return None
     return start[:position] if is_plain_bytes(head._annotations.wire_type, content_type) else None
@@ -147,7 +151,7 @@ class DataSections:
             if size > _MOST_FOOTER:
                 raise MessageFormatException(f"footer section: {size:,} bytes, expected at most {_MOST_FOOTER:,}")
             self.footer += begun
-        elif len(self.spans) == _MOST_SECTIONS:
-            raise MessageFormatException(f"expected at most {_MOST_SECTIONS:,} data sections")
+        elif len(self.spans) == MOST_SECTIONS:
+            raise MessageFormatException(f"expected at most {MOST_SECTIONS:,} data sections")
         else:
             self.spans.append((position, size))

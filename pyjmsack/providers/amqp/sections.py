@@ -15,6 +15,7 @@ from pyjmsack.providers.amqp.wire_types import Symbol, Timestamp, UByte, UInt, U
 from pyjmsack.spi.envelope import NotOneMessageError
 
 __all__ = [
+    "MOST_SECTIONS",
     "Annotations",
     "Header",
     "Sections",
@@ -25,6 +26,7 @@ __all__ = [
     "read_header",
     "read_properties",
     "split",
+    "told_annotations",
 ]
 
 Span = tuple[int, int]
@@ -108,6 +110,14 @@ _HEAD_LENGTHS = bytes((0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 5, 3, 9, 3, 9)[code >> 4
 _CACHED_SECTION = 256
 """The largest number of bytes of a header or annotations section whose decoded form is kept for later messages."""
 _CACHE_LIMIT = 512
+MOST_SECTIONS = 65_536
+"""The largest number of sections of the body that one message may have."""
+_LARGEST_HEADER = 256
+"""The largest number of bytes of a header, which has five fields of fixed sizes."""
+_LARGEST_ANNOTATIONS = 65_536
+"""The largest number of bytes of message annotations. They have no natural limit, and are read on the I/O loop."""
+_SMALL_DESCRIPTORS = frozenset((0x44, 0x53, 0x80, 0xA3))
+"""The codes of the types that the descriptor of a section may have: ulong, and a symbol of at most 255 bytes."""
 
 
 class Header(NamedTuple):
@@ -130,13 +140,16 @@ class Annotations(NamedTuple):
     origin: tuple[tuple[str, str], ...] = ()
     """The origin of a dead letter, which Artemis writes into annotations. The names are those that the selectors of
     Artemis know."""
-    told: bytes = b""
-    """The annotations that the sender wrote, encoded for the identity of the message (S105). An annotation whose name
-    begins with ``_NOTED`` is left out, because the sender did not write it."""
 
 
 _NO_HEADER = Header()
 _NO_ANNOTATIONS = Annotations()
+_NAMES_OF_ANNOTATIONS: dict[bytes, str] = {
+    name.encode(): name
+    for name in ("x-opt-jms-msg-type", "x-opt-jms-dest", "x-opt-jms-reply-to", "x-opt-delivery-time", *_ORIGIN)
+}
+_NOTHING_TOLD = b""
+_told: dict[bytes, bytes] = {}
 _headers: dict[bytes, Header] = {}
 _annotations: dict[bytes, Annotations] = {}
 _good_properties: set[tuple[type, ...]] = set()
@@ -145,10 +158,19 @@ _good_properties: set[tuple[type, ...]] = set()
 class Sections:
     """The positions of the sections of one message, which ``_scan`` finds."""
 
-    __slots__ = ("_annotations", "_application_properties", "_body", "_body_code", "_header", "_properties")
+    __slots__ = (
+        "_annotations",
+        "_annotations_span",
+        "_application_properties",
+        "_body",
+        "_body_code",
+        "_header",
+        "_properties",
+    )
 
     _header: Header
     _annotations: Annotations
+    _annotations_span: Span | None
     _properties: Span | None
     _application_properties: Span | None
     _body_code: int
@@ -164,7 +186,7 @@ class Sections:
         if not data:
             raise NotOneMessageError("the delivery has no bytes; expected a message")
         self._header, self._annotations = _NO_HEADER, _NO_ANNOTATIONS
-        self._properties = self._application_properties = None
+        self._annotations_span = self._properties = self._application_properties = None
         self._body_code = 0
         body: list[Span] = []
         position, end, last = 0, len(data), HEADER - 1
@@ -182,9 +204,12 @@ class Sections:
             if DATA <= code < FOOTER:
                 self._body_code = code
                 body.append((start, position))
+                if len(body) > MOST_SECTIONS:
+                    raise malformed(f"more than {MOST_SECTIONS} sections of the body", position)
             elif code == PROPERTIES:
                 self._properties = (start, position)
             elif code == ANNOTATIONS:
+                self._annotations_span = (start, position)
                 self._annotations = _cached(_annotations, data, start, position, _read_annotations)
             elif code == HEADER:
                 self._header = _cached(_headers, data, start, position, _read_header)
@@ -219,6 +244,8 @@ def _long_descriptor(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Return the code and the position of the value of a section whose descriptor is not in the shortest form."""
     if data[position] != 0:
         raise malformed("expected the beginning of a section", position)
+    if position + 1 < end and data[position + 1] not in _SMALL_DESCRIPTORS:
+        raise malformed("unknown section", position)
     descriptor, start = decode_value(data, position + 1, end)
     code: Any = None
     if isinstance(descriptor, Symbol):
@@ -253,6 +280,22 @@ def read_header(data: bytes) -> Header:
     if _DESCRIPTORS.get(data[:3]) != HEADER:
         return _NO_HEADER
     return _cached(_headers, data, 3, _section_end(data, 3, len(data), HEADER), _read_header)
+
+
+def told_annotations(data: bytes, span: Span | None) -> bytes:
+    """Return the annotations that the sender wrote, encoded for the identity of the message (S105). An annotation whose
+    name begins with ``_NOTED`` is left out, because the sender did not write it. If the annotations cannot be decoded,
+    return their bytes.
+    """
+    return _NOTHING_TOLD if span is None else _cached(_told, data, *span, _read_told)
+
+
+def _read_told(data: bytes, start: int, end: int) -> bytes:
+    try:
+        found = _read_map(data, start, end, "message-annotations")
+    except MessageFormatException:
+        return data[start:end]
+    return repr(told({name: found[name] for name in found if not str(name).startswith(_NOTED)})).encode()
 
 
 def split(data: bytes) -> Iterator[tuple[int, int, Span]]:
@@ -291,7 +334,7 @@ def body_begins(data: bytes) -> int | None:
 
 
 def _read_header(data: bytes, start: int, end: int) -> Header:
-    durable, priority, ttl, _, delivery_count = _read_list(data, start, end, _HEADER_TYPES, "header")
+    durable, priority, ttl, _, delivery_count = _header_fields(data, start, end)
     return Header(
         bool(durable),
         4 if priority is None else min(int(priority), 9),  # JMS has the priorities 0 to 9 (S152)
@@ -300,20 +343,23 @@ def _read_header(data: bytes, start: int, end: int) -> Header:
     )
 
 
-def _read_list(data: bytes, start: int, end: int, types: _Types, section: str) -> list[Any]:
-    """Return the fields of a section that is a list. Fields that are missing at the end are ``None``.
+def _header_fields(data: bytes, start: int, end: int) -> list[Any]:
+    """Return the five fields of a header. Fields that are missing at the end are ``None``.
 
     Raises:
-        MessageFormatException: the section is no list, has too many fields, or a field has a wrong type.
+        MessageFormatException: the section is no list, has too many fields, is too large, or a field has a wrong type.
     """
+    most = len(_HEADER_TYPES)
     try:
+        if end - start > _LARGEST_HEADER:
+            raise malformed(f"{end - start} bytes, expected at most {_LARGEST_HEADER}", start)
         values, after = decode_value(data, start, end)
-        if not isinstance(values, list) or len(values) > len(types) or after != end:
-            raise malformed(f"expected a list of at most {len(types)} fields", start)
+        if not isinstance(values, list) or len(values) > most or after != end:
+            raise malformed(f"expected a list of at most {most} fields", start)
     except MessageFormatException as error:
-        raise MessageFormatException(f"{section} section: {error}") from error
-    _check_types(values, types, section, start)
-    return values + [None] * (len(types) - len(values))
+        raise MessageFormatException(f"header section: {error}") from error
+    _check_types(values, _HEADER_TYPES, "header", start)
+    return values + [None] * (most - len(values))
 
 
 def _check_types(values: list[Any], types: _Types, section: str, start: int) -> None:
@@ -332,8 +378,10 @@ def read_properties(data: bytes, span: Span | None) -> list[Any]:
         return _ABSENT[0]
     start, end = span
     code = data[start]
+    if code == 0x45:  # the empty list
+        return _ABSENT[0]
     if code != 0xC0 and code != 0xD0:
-        return _read_list(data, start, end, _PROPERTY_TYPES, "properties")
+        raise malformed("properties section: expected a list", start)
     try:
         if code == 0xC0:
             values = _read_fields(data, start + 3, data[start + 2], end)
@@ -372,6 +420,8 @@ def _read_fields(data: bytes, position: int, count: int, end: int) -> list[Any]:
         elif code == 0x83:
             values.append(_I64(data, position + 1)[0])
             position += 9
+        elif code >= 0xC0 or code == 0:  # decoded, such a value could have any number of parts
+            raise malformed(f"field {len(values)} is no simple value", position)
         else:
             value, position = decode_value(data, position, end)
             values.append(value)
@@ -391,7 +441,15 @@ def _read_map(data: bytes, start: int, end: int, section: str) -> dict[Any, Any]
 
 
 def _read_annotations(data: bytes, start: int, end: int) -> Annotations:
-    found = _read_map(data, start, end, "message-annotations")
+    """Return the annotations that JMS needs. The others are not decoded.
+
+    Raises:
+        MessageFormatException: the section is no map, or is too large.
+    """
+    try:
+        found = _read_simple_entries(data, start, end)
+    except (IndexError, StructError, MessageFormatException) as error:
+        raise MessageFormatException(f"message-annotations section: {error}") from error
     delivery_time = found.get("x-opt-delivery-time")
     return Annotations(
         _small_int(found.get("x-opt-jms-msg-type")),
@@ -399,8 +457,32 @@ def _read_annotations(data: bytes, start: int, end: int) -> Annotations:
         _small_int(found.get("x-opt-jms-reply-to")),
         int(delivery_time) if isinstance(delivery_time, int) else 0,
         tuple((name, str(found[key])) for key, name in _ORIGIN.items() if key in found),
-        repr(told({name: found[name] for name in found if not str(name).startswith(_NOTED)})).encode(),
     )
+
+
+def _read_simple_entries(data: bytes, start: int, end: int) -> dict[str, Any]:
+    """Return the entries of a map that JMS needs, if their values are simple. All other values are skipped."""
+    if end - start > _LARGEST_ANNOTATIONS:
+        raise malformed(f"{end - start} bytes, expected at most {_LARGEST_ANNOTATIONS}", start)
+    code = data[start]
+    if code == 0xC1:
+        count, position = data[start + 2], start + 3
+    elif code == 0xD1:
+        count, position = _U32(data, start + 5)[0], start + 9
+    else:
+        raise malformed("expected a map", start)
+    if count % 2 or count > end - position:
+        raise malformed(f"a map has {count} elements in {end - position} bytes, expected pairs", start)
+    found: dict[str, Any] = {}
+    for _ in range(count // 2):
+        begin, position = position, skip(data, position, end)
+        name = _NAMES_OF_ANNOTATIONS.get(data[begin + 2 : position]) if data[begin] in (0xA1, 0xA3) else None
+        begin, position = position, skip(data, position, end)
+        if name is not None and 0 < data[begin] < 0xC0:
+            found[name], _ = decode_value(data, begin, position)
+    if position != end:
+        raise malformed(f"{end - position} bytes follow the last entry, expected none", position)
+    return found
 
 
 def _small_int(value: Any) -> int | None:

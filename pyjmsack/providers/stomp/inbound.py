@@ -145,8 +145,13 @@ class StompInbound:
 
     @property
     def expiration_ms(self) -> int:
-        """The time when the message expires, in milliseconds since 1970. 0 means that the message never expires."""
-        return _number(raw_header(self.head, b"\nexpires:"))
+        """The time when the message expires, in milliseconds since 1970. 0 means that the message never expires.
+
+        ActiveMQ Classic writes a property ``expires`` of an AMQP sender into the same header line. No message expires
+        before it was sent, so an earlier time is such a property.
+        """
+        expires = _number(raw_header(self.head, b"\nexpires:"))
+        return 0 if expires and self.dialect.own_ids and expires < self._timestamp_ms() else expires
 
     def expired(self, now_ms: int) -> bool:
         """Return True if the time to live of the message is over (S156)."""
@@ -396,7 +401,7 @@ class StompInbound:
                 return headers[name]
         return None if self.dialect.routed else headers.get("message-id")
 
-    def _timestamp(self, headers: dict[str, str]) -> int:
+    def _timestamp_ms(self) -> int:
         """Return the time when the message was sent, in milliseconds since 1970. Artemis writes its own time first, and
         keeps the time of the sender as a property."""
         start = self.head.rfind(b"\ntimestamp:")
@@ -404,7 +409,7 @@ class StompInbound:
 
     def _delivery_time(self, headers: dict[str, str]) -> int:
         scheduled = headers.get("_AMQ_SCHED_DELIVERY", headers.get("AMQ_SCHEDULED_TIME"))
-        return _number(scheduled.encode()) if scheduled is not None else self._timestamp(headers)
+        return _number(scheduled.encode()) if scheduled is not None else self._timestamp_ms()
 
     def _group_sequence(self, headers: dict[str, str]) -> int | None:
         text = _jmsx(headers, "JMSXGroupSeq") or headers.get("_AMQ_GROUP_SEQUENCE") or ""
@@ -426,7 +431,7 @@ def _number(raw: bytes | None) -> int:
 _LOADERS: dict[str, Callable[[StompInbound, dict[str, str]], Any]] = {
     "_message_id": StompInbound._message_id,
     "_correlation_id": lambda inbound, headers: headers.get("correlation-id"),
-    "_timestamp": StompInbound._timestamp,
+    "_timestamp": lambda inbound, headers: inbound._timestamp_ms(),
     "_destination": StompInbound._destination,
     "_reply_to": StompInbound._reply_to,
     "_persistent": lambda inbound, headers: headers.get("persistent") == "true",

@@ -79,7 +79,7 @@ class StompReceiver:
         subscriptions = self.subscriptions
         if subscriptions.stopped or not subscription.open:
             return
-        if self.info.browser and raw_header(head, b"\nbrowser:") == b"end":
+        if self.info.browser and _ends_browsing(head):
             self._drain.browse_ended()
             return
         inbound = StompInbound(head, body, self._dialect, refusal)
@@ -183,3 +183,12 @@ class StompReceiver:
     def _cancel_timers(self) -> None:
         self._aside.cancel()
         self._window.cancel()
+
+
+def _ends_browsing(head: bytes) -> bool:
+    """Return True for the frame with which ActiveMQ Classic says that the browser has shown all messages.
+
+    The frame of a message also has the line ``browser:end`` if the message has such a property. But the frame of a
+    message always has a priority.
+    """
+    return raw_header(head, b"\nbrowser:") == b"end" and raw_header(head, b"\npriority:") is None
