@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 
 import click
@@ -17,7 +18,7 @@ from pyjmsack import (
 )
 from pyjmsack.cli.terminal import visible
 
-__all__ = ["Failure", "about_file", "as_click_error", "explain", "fail_because"]
+__all__ = ["Failure", "Stopped", "about_file", "as_click_error", "explain", "fail_because"]
 
 _NEXT_STEPS: tuple[tuple[type[JMSException], str], ...] = (
     (JMSSecurityException, "give --user NAME, and the password in PYJMSACK_PASSWORD or --password-file"),
@@ -45,20 +46,36 @@ class Failure(click.ClickException):
         return visible(super().format_message())
 
 
-def fail_because(reasons: Sequence[str], stopped: Failure | None = None) -> None:
+class Stopped(Failure):
+    """A signal stopped the command before all of its work was done. The exit code is 128 plus the number of the signal,
+    as shells have it, so that a script does not go on as if all were done.
+
+    Args:
+        signum: the number of the signal.
+        reasons: why messages were left out before the signal.
+    """
+
+    def __init__(self, signum: int, reasons: Sequence[str] = ()) -> None:
+        name = signal.Signals(signum).name
+        super().__init__(". ".join([*reasons, f"{name} stopped the command before the end of its work"]))
+        self.signum = signum
+        self.exit_code = 128 + signum  # type: ignore[misc] # click reads the attribute of the exception
+
+
+def fail_because(reasons: Sequence[str], stopped: Stopped | None = None) -> None:
     """Raise an error with all reasons why a command left out a part of its work. Without a reason do nothing.
 
     Args:
         reasons: why messages were left out.
-        stopped: the error to raise without such a reason, because a signal stopped the command.
+        stopped: the error of a signal that stopped the command. Its exit code is used, also if there are reasons.
 
     Raises:
         Failure: there is a reason, or ``stopped`` is given.
     """
+    if stopped is not None:
+        raise Stopped(stopped.signum, reasons)
     if reasons:
         raise Failure(". ".join(reasons))
-    if stopped is not None:
-        raise stopped
 
 
 def about_file(error: OSError) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from pyjmsack import AckMode, Connection, Message, MessageFormatException, Queue
-from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.errors import Failure, fail_because
 from pyjmsack.cli.existing import Checked, OutOfSight, check_queue, left_behind
 from pyjmsack.cli.managing import jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Login, connection_options
@@ -77,8 +77,7 @@ def export(
         print_json({"queue": queue, "written": written, "file": str(file)})
     elif not left.all and left.out_of_sight is None:
         remark(f"Exported {amount(written)} from {queue}.")
-    left.check(f"Exported {amount(written)}")
-    stop.check()
+    left.check(f"Exported {amount(written)}", stop)
 
 
 @contextmanager
@@ -131,14 +130,15 @@ class LeftOut:
             remark(f"The message {message.message_id} is left out: {error}")
         self.count += 1
 
-    def check(self, done: str) -> None:
-        """Raise an error if a message was left out.
+    def check(self, done: str, stop: Stop) -> None:
+        """Raise an error if a message was left out, or a signal stopped the command.
 
         Args:
             done: a text about the work, such as ``Exported 7 messages``.
+            stop: knows whether there was a signal.
 
         Raises:
-            Failure: a message was left out.
+            Failure: a message was left out, or a signal stopped the command.
         """
         why = []
         if self.count:
@@ -150,8 +150,7 @@ class LeftOut:
             why.append(f"{amount(self.unreadable)} of {self._queue} had to be left out, because nobody can decode them")
         if self.out_of_sight is not None:
             why.append(self.out_of_sight.why)
-        if why:
-            raise Failure(". ".join([done, *why]))
+        fail_because([done, *why] if why else [], stop.stopped())
 
 
 class _File(Stream):

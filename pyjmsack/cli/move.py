@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -124,7 +125,8 @@ def move(
 def _out_of_sight(login: Login, jolokia: str | None, source: str) -> OutOfSight | None:
     """Return the messages that the broker could not move. Return ``None`` if there are none."""
     with suppress(UnknownQueueError), opened_manager(login, jolokia) as manager:
-        return out_of_sight(manager.queue(queue_name(manager, source)))
+        status = manager.queue(queue_name(manager, source))
+        return out_of_sight(replace(status, scheduled=status.scheduled and 0))  # the broker moves also scheduled ones
     return None
 
 

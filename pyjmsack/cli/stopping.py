@@ -14,24 +14,11 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.errors import Stopped
 
-__all__ = ["Stop", "Stopped", "stop_on_signals", "termination_as_interrupt"]
+__all__ = ["Stop", "stop_on_signals", "termination_as_interrupt"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
-class Stopped(Failure):
-    """A signal stopped the command before all of its work was done. The exit code is 128 plus the number of the signal,
-    as shells have it, so that a script does not go on as if all were done.
-
-    Args:
-        signum: the number of the signal.
-    """
-
-    def __init__(self, signum: int) -> None:
-        super().__init__(f"{signal.Signals(signum).name} stopped the command before the end of its work")
-        self.exit_code = 128 + signum  # type: ignore[misc] # click reads the attribute of the exception
 
 
 class Stop:

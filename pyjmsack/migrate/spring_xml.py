@@ -28,7 +28,7 @@ AMQ: Final = "http://activemq.apache.org/schema/core"
 _P: Final = "http://www.springframework.org/schema/p|"
 _C: Final = "http://www.springframework.org/schema/c|"
 _ARGUMENT: Final = "constructor-arg["
-_URL: Final = re.compile(r"\(?[a-z][a-z0-9+.-]*:(//|\()", re.I)
+_URL: Final = re.compile(r"\(?(?:[a-z][a-z0-9+.-]*:)+(?://|\()", re.I)
 _AMQ_KINDS: Final = {
     "connectionFactory": "factory",
     "xaConnectionFactory": "factory",
@@ -45,6 +45,7 @@ _DESTINATIONS: Final = ("destination", "destinationName", "defaultDestination", 
 _MODES: Final = ("sessionTransacted", "sessionAcknowledgeMode", "sessionAcknowledgeModeName", "acknowledge")
 _TOPICS: Final = {"topic", "durableTopic", "sharedTopic", "sharedDurableTopic"}
 _FOLLOWED: Final = 20
+_LONGEST_INDEX: Final = 3
 
 
 @dataclass(slots=True)
@@ -138,6 +139,12 @@ def _of_child(child: Element, name: str) -> _Property:
         elif part.name == "list":
             made.inner = part.children[0] if part.children else None
     return made
+
+
+def _index(one: _Property) -> int | None:
+    """Return the index of an argument of a constructor. Return ``None`` if the argument has a name instead."""
+    index = one.name[len(_ARGUMENT) : -1] if one.name.startswith(_ARGUMENT) else ""
+    return int(index) if index.isdecimal() and len(index) <= _LONGEST_INDEX else None
 
 
 def _is_url(argument: _Property) -> bool:
@@ -255,18 +262,15 @@ class _Reader:
         All constructors of the clients take the user name before the password, and the URL before or after both. An
         argument that may be the password is never shown.
         """
-        name = one.name[len(_ARGUMENT) : -1]
-        if not name.isdecimal():
+        index = _index(one)
+        if index is None:
+            name = one.name[len(_ARGUMENT) : -1]
             return {"user": "jms.username", "userName": "jms.username", "username": "jms.username"}.get(
                 name, "jms.password" if is_secret(name) else ""
             )
         url = self._url(bean)
-        others = (
-            int(each.name[len(_ARGUMENT) : -1])
-            for each in bean.properties
-            if each is not url and each.name.startswith(_ARGUMENT) and each.name[len(_ARGUMENT) : -1].isdecimal()
-        )
-        return "jms.username" if int(name) == min(others, default=-1) else "jms.password"
+        others = [found for each in bean.properties if each is not url and (found := _index(each)) is not None]
+        return "jms.username" if index == min(others) else "jms.password"
 
     def _factory_of(self, name: str) -> str:
         """Return the name of the connection factory that a reference leads to, directly or through pools."""

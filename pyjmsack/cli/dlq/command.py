@@ -206,7 +206,7 @@ def _retry_here(
         job.each_its_own = True
         count = run_rounds(job, rounds, login, rate, stop, "Retrying", shown)
     left, reasons = job.unsendable + places.left, [*job.reasons(), *places.reasons()]
-    absent = None if count + left == limit else letters.out_of_sight(earlier=False)
+    absent = None if count + left == limit or stop.requested else letters.out_of_sight(earlier=False)
     if absent is not None:
         left += absent.number
         reasons.append(absent.why)
@@ -294,7 +294,7 @@ def _each_to(
     job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
     job.only_target = place.name
     moved = run_rounds(job, rounds, login, rate, stop, "Moving", shown)
-    absent = None if moved + job.unsendable == limit else letters.out_of_sight(earlier=False)
+    absent = None if moved + job.unsendable == limit or stop.requested else letters.out_of_sight(earlier=False)
     if absent is None:
         return moved, job.unsendable, job.reasons()
     return moved, job.unsendable + absent.number, [*job.reasons(), absent.why]
@@ -323,8 +323,7 @@ def export_letters(file: Path | None, login: Login, wanted: Wanted, limit: int |
         print_json({"written": written, "file": str(file)})
     elif not left.all and left.out_of_sight is None:
         remark(f"Exported {amount(written, _DEAD)}.")
-    left.check(f"Exported {amount(written, _DEAD)}")
-    stop.check()
+    left.check(f"Exported {amount(written, _DEAD)}", stop)
 
 
 @dlq.command("purge")

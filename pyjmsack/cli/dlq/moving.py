@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 from pyjmsack import UnsupportedFeatureException
 from pyjmsack.cli.dlq.choosing import AHEAD, Letters
+from pyjmsack.cli.errors import Stopped
 from pyjmsack.cli.existing import out_of_sight
 from pyjmsack.cli.managing import remark
 from pyjmsack.cli.options import Login
-from pyjmsack.cli.stopping import Stop, Stopped
+from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import counting
 from pyjmsack.cli.transfer import Pace, Transfer
 from pyjmsack.management import Manager

@@ -69,6 +69,8 @@ def head_parts(message: sections.Sections, payload: bytes) -> bytes:
     """
     header = message._header
     annotations = sections.told_annotations(payload, message._annotations_span)
+    if len(annotations) > LARGE:
+        annotations = _digest(annotations, 0, len(annotations))
     return b"%d%d%b\0" % (header.durable, header.priority, annotations)
 
 

@@ -114,10 +114,10 @@ MOST_SECTIONS = 65_536
 """The largest number of sections of the body that one message may have."""
 _LARGEST_HEADER = 256
 """The largest number of bytes of a header, which has five fields of fixed sizes."""
-_LARGEST_ANNOTATIONS = 65_536
+_LARGEST_ANNOTATIONS = 16_384
 """The largest number of bytes of message annotations. They have no natural limit, and are read on the I/O loop."""
-_SMALL_DESCRIPTORS = frozenset((0x44, 0x53, 0x80, 0xA3))
-"""The codes of the types that the descriptor of a section may have: ulong, and a symbol of at most 255 bytes."""
+_DESCRIPTOR_TYPES = frozenset((0x44, 0x53, 0x80, 0xA3, 0xB3))
+"""The codes of the types that the descriptor of a section may have: ulong and symbol."""
 
 
 class Header(NamedTuple):
@@ -148,6 +148,8 @@ _NAMES_OF_ANNOTATIONS: dict[bytes, str] = {
     name.encode(): name
     for name in ("x-opt-jms-msg-type", "x-opt-jms-dest", "x-opt-jms-reply-to", "x-opt-delivery-time", *_ORIGIN)
 }
+_TEXT_HEADS = {0xA1: 2, 0xA3: 2, 0xB1: 5, 0xB3: 5}
+"""The number of bytes before the characters of a string or a symbol: the type code and the size."""
 _NOTHING_TOLD = b""
 _told: dict[bytes, bytes] = {}
 _headers: dict[bytes, Header] = {}
@@ -244,7 +246,7 @@ def _long_descriptor(data: bytes, position: int, end: int) -> tuple[int, int]:
     """Return the code and the position of the value of a section whose descriptor is not in the shortest form."""
     if data[position] != 0:
         raise malformed("expected the beginning of a section", position)
-    if position + 1 < end and data[position + 1] not in _SMALL_DESCRIPTORS:
+    if position + 1 < end and data[position + 1] not in _DESCRIPTOR_TYPES:
         raise malformed("unknown section", position)
     descriptor, start = decode_value(data, position + 1, end)
     code: Any = None
@@ -476,7 +478,7 @@ def _read_simple_entries(data: bytes, start: int, end: int) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for _ in range(count // 2):
         begin, position = position, skip(data, position, end)
-        name = _NAMES_OF_ANNOTATIONS.get(data[begin + 2 : position]) if data[begin] in (0xA1, 0xA3) else None
+        name = _NAMES_OF_ANNOTATIONS.get(data[begin + _TEXT_HEADS.get(data[begin], 0) : position])
         begin, position = position, skip(data, position, end)
         if name is not None and 0 < data[begin] < 0xC0:
             found[name], _ = decode_value(data, begin, position)

@@ -10,6 +10,7 @@ from migrate_support import of_text, row
 from pyjmsack import AckMode
 from pyjmsack.migrate import Settings, Unreadable, Verdict, migrate
 from pyjmsack.migrate.properties_file import read_properties
+from pyjmsack.migrate.spring_xml import BEANS
 from pyjmsack.migrate.xml_file import read_xml
 from pyjmsack.migrate.yaml_file import read_yaml
 
@@ -179,6 +180,15 @@ def test_a_password_in_a_constructor_of_spring_is_a_secret(
     assert factory.url == "amqp://h:5672?profile=activemq"
     assert (factory.username, factory.secrets) == ("u", {"jms.password": "PYJMSACK_PASSWORD"})
     assert "3:cret" not in repr(findings.rows)
+
+
+@pytest.mark.parametrize("index", ["", 'index="0" ', f'index="{"9" * 5000}" '], ids=["none", "0", "absurd"])
+def test_a_url_without_parentheses_in_a_constructor_of_spring_is_the_url(tmp_path: Path, index: str) -> None:
+    inner = f'<constructor-arg {index}value="failover:tcp://h:61616"/>'
+    bean = f'<bean id="f" class="org.apache.activemq.ActiveMQConnectionFactory">{inner}</bean>'
+    (factory,) = of_text(tmp_path, "context.xml", f'<beans xmlns="{BEANS}">{bean}</beans>').factories
+    assert factory.url.startswith("failover:(amqp://h:5672)")
+    assert (factory.username, factory.secrets) == ("", {})
 
 
 def test_springs_xml_gives_factories_and_listeners_through_pools_and_prefixes(tmp_path: Path) -> None:

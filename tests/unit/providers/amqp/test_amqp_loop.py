@@ -45,6 +45,15 @@ def test_an_annotation_that_jms_does_not_need_is_not_decoded() -> None:
     assert inbound._annotations.to_kind == 1
 
 
+def test_a_name_or_a_descriptor_in_the_long_form_of_a_symbol_is_read() -> None:
+    """AMQP 1.0 1.6.21: a sender may write four bytes of size for each symbol."""
+    name, section = b"x-opt-jms-msg-type", b"amqp:message-annotations:map"
+    long = [b"\xb3" + struct.pack(">I", len(text)) + text for text in (name, section)]
+    inbound = AmqpInbound(b"\x00" + long[1] + compound(0xD1, 2, long[0] + b"\x51\x02") + BODY)
+    assert inbound.correlation_id is None
+    assert inbound._annotations.wire_type == 2
+
+
 def test_an_annotation_of_jms_that_is_a_list_counts_as_absent() -> None:
     inbound = AmqpInbound(ANNOTATIONS + a_map(("x-opt-jms-dest", MANY), ("x-opt-ORIG-QUEUE", MANY)) + BODY)
     assert inbound.correlation_id is None
@@ -54,7 +63,7 @@ def test_an_annotation_of_jms_that_is_a_list_counts_as_absent() -> None:
 @pytest.mark.parametrize(
     ("payload", "why"),
     [
-        (ANNOTATIONS + a_map(("x", b"\xb0" + struct.pack(">I", 70_000) + bytes(70_000))) + BODY, "at most 65536"),
+        (ANNOTATIONS + a_map(("x", b"\xb0" + struct.pack(">I", 20_000) + bytes(20_000))) + BODY, "at most 16384"),
         (ANNOTATIONS + compound(0xD1, 3, b"\xa3\x01x\x40\x40") + BODY, "expected pairs"),
         (ANNOTATIONS + compound(0xD1, 2, b"\xa3\x01x\x40\x40") + BODY, "1 bytes follow the last entry"),
         (ANNOTATIONS + MANY + BODY, "expected a map"),
