@@ -337,10 +337,12 @@ def purge_letters(login: Login, wanted: Wanted, limit: int | None, dry_run: bool
     """Destroy dead letters for ever.
 
     \b
-    pyjmsack dlq export dead.jsonl --older-than 30d && pyjmsack dlq purge --older-than 31d --yes
+    pyjmsack dlq purge --origin orders --older-than 30d --dry-run
+    pyjmsack export DLQ dead.jsonl --take
 
-    The age counts from the start of each command. If both commands had the same age, letters that reach this age
-    between the two commands would be destroyed without a copy.
+    The second line keeps a copy of each letter that it removes. `dlq export` and then `dlq purge` would destroy letters
+    that come between the two commands, also with --older-than, because the age counts from the send: a message that was
+    sent long ago may become a dead letter now.
     """
     with opened_letters(login, wanted) as letters:
         number = sum(1 for _ in letters.browse(limit))
