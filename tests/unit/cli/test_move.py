@@ -75,7 +75,7 @@ def test_the_broker_of_classic_moves_to_a_name_with_colons(manager: MagicMock) -
     manager.move.return_value = 2
     result = CliRunner().invoke(cli, ["move", "orders", "x::y"])
     assert result.exit_code == 0, result.output
-    assert [call.args for call in manager.queue.call_args_list] == [("orders",), ("x::y",)]
+    assert [call.args for call in manager.queue.call_args_list] == [("orders",), ("x::y",), ("orders",)]
     manager.move.assert_called_once_with("orders", "x::y", None, limit=None)
 
 
@@ -108,6 +108,7 @@ def test_dlq_fails_after_its_report_if_letters_cannot_be_sent(
     letters = MagicMock(spec=Letters, queue="DLQ", absent=False, artemis=True, connection=MagicMock())
     letters.choice = MagicMock(selector=None, choosy=False)
     letters.shown.return_value = 3
+    letters.out_of_sight.return_value = None
     monkeypatch.setattr(dlq, "opened_letters", lambda *args: nullcontext(letters))
     monkeypatch.setattr(dlq, "check_target", MagicMock())
     monkeypatch.setattr(dlq, "rounds_of", lambda *args: [Round("x > 1")])
@@ -119,8 +120,21 @@ def test_a_retry_by_the_broker_fails_if_letters_stay() -> None:
     """The queue of a letter may have been deleted."""
     asked = MagicMock()
     asked.retry.return_value, asked.count.return_value = 2, 1
+    asked.queue.return_value = QueueStatus("DLQ", 1, 0, 0, 0, 0, 0, scheduled=0)
     done = ask_to_retry(asked, "DLQ", None)
     assert (done.count, done.left) == (2, 1)
     assert "After the retry, DLQ has 1 of the chosen dead letters" in done.reasons[0]
     asked.count.return_value = 0
-    assert ask_to_retry(asked, "DLQ", None).reasons == ()
+    assert ask_to_retry(asked, "DLQ", None).reasons == []
+
+
+def test_a_retry_by_the_broker_names_the_letters_that_are_with_consumers() -> None:
+    """Artemis counts them if there is no selector, but nothing is wrong with them."""
+    asked = MagicMock()
+    asked.retry.return_value, asked.count.return_value = 2, 3
+    asked.queue.return_value = QueueStatus("DLQ", 3, 3, 1, 0, 0, 0, scheduled=0)
+    done = ask_to_retry(asked, "DLQ", None)
+    assert (done.count, done.left) == (2, 3)
+    assert done.reasons[0].startswith("3 messages of DLQ are with consumers")
+    assert len(done.reasons) == 1
+    assert len(ask_to_retry(asked, "DLQ", "x = 1").reasons) == 2

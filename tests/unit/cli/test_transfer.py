@@ -26,9 +26,10 @@ from pyjmsack import (
 from pyjmsack.cli import transfer
 from pyjmsack.cli.dlq.moving import Round, run_rounds
 from pyjmsack.cli.errors import Failure
+from pyjmsack.cli.existing import Checked
 from pyjmsack.cli.move import copy
 from pyjmsack.cli.resending import DUPLICATE_ID, renewed
-from pyjmsack.cli.stopping import Stop
+from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.transfer import Pace, Transfer, check_apart
 
 UNSENDABLE = [MessageFormatException, UnsupportedFeatureException]
@@ -169,10 +170,11 @@ def test_letters_that_nobody_can_send_are_not_said_to_be_held_by_another_consume
     monkeypatch.setattr(Transfer, "run", run)
     job, rounds = Transfer("DLQ", lambda message: None), [Round("x > 1")]
     login: Any = None
-    assert run_rounds(job, rounds, login, None, "Retrying", 5) == 3
-    assert job.unsendable == 2
-    assert "another consumer" not in capsys.readouterr().err
-    assert run_rounds(job, rounds, login, None, "Retrying", 6) == 3
+    with stop_on_signals() as stop:
+        assert run_rounds(job, rounds, login, None, stop, "Retrying", 5) == 3
+        assert job.unsendable == 2
+        assert "another consumer" not in capsys.readouterr().err
+        assert run_rounds(job, rounds, login, None, stop, "Retrying", 6) == 3
     assert "1 of 6 were not moved, because another consumer of DLQ" in capsys.readouterr().err
 
 
@@ -197,7 +199,7 @@ def test_a_copy_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
     browser.__iter__.return_value = iter([_Received(text) for text in ("a", "bad", "b", "bad")])
     browser.unreadable = 0
     monkeypatch.setattr("pyjmsack.cli.options.Login.factory", factory)
-    monkeypatch.setattr("pyjmsack.cli.move.check_queue", MagicMock())
+    monkeypatch.setattr("pyjmsack.cli.move.check_queue", lambda *asked: Checked("source", "nobody says"))
     monkeypatch.setattr("pyjmsack.cli.move.check_target", MagicMock())
     result = CliRunner().invoke(copy, ["source", "target", "--json"])
     assert result.exit_code == 1
