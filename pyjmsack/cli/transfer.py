@@ -244,7 +244,9 @@ class Transfer:
                 expires = not died_of_age(message, self.source)
                 pace.wait()
                 try:
-                    producer.send(renewed(message, duplicate_id), target, **send_options(message, expires=expires))
+                    # send() would not wait for the outcome of a message that is not persistent
+                    copy = renewed(message, duplicate_id)
+                    producer.send_async(copy, target, **send_options(message, expires=expires)).result()
                 except JMSException as error:
                     if self._stops_all(error):
                         raise

@@ -123,12 +123,21 @@ class Letters:
             self.checked.warn_if_empty(seen)
 
     def out_of_sight(self, *, earlier: bool = True) -> OutOfSight | None:
-        """Return the messages of the queue that are out of sight; see :meth:`Checked.out_of_sight`."""
-        return None if self.checked is None else self.checked.out_of_sight(earlier=earlier)
+        """Return the messages of the queue that are out of sight; see :meth:`Checked.out_of_sight`.
+
+        If the user chose some of the letters, only print a remark, because nobody can tell whether the choice fits the
+        messages. A dead-letter queue has the letters of many queues, and each of them may have a program that reads
+        its letters.
+        """
+        absent = None if self.checked is None else self.checked.out_of_sight(earlier=earlier)
+        if absent is None or not (self.choice.selector is not None or self.choice.choosy):
+            return absent
+        remark(f"{absent.why}.")
+        return None
 
     def warn_of_absent(self) -> None:
         """Print how many messages are out of sight, if there are any."""
-        if (absent := self.out_of_sight()) is not None:
+        if (absent := self.out_of_sight()) is not None:  # with a choice the remark is printed already
             remark(f"{absent.why}.")
 
     def _counted(self, message: Message) -> Message:

@@ -38,10 +38,12 @@ def ask_to_retry(manager: Manager, queue: str, selector: str | None) -> Retried:
     left = manager.count(queue, selector)
     reasons = []
     absent = out_of_sight(manager.queue(queue))
-    if absent is not None:
+    if absent is not None and selector is not None:
+        remark(f"{absent.why}.")  # nobody can tell whether the selector fits these messages
+        absent = None
+    elif absent is not None:
         reasons.append(absent.why)
-        if selector is None:  # then Artemis counts these messages too
-            left = max(0, left - absent.number)
+        left = max(0, left - absent.number)  # without a selector Artemis counts these messages too
     if left:
         reasons.append(
             f"After the retry, {queue} has {left:,} of the chosen dead letters: nothing says where they came from,"

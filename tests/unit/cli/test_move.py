@@ -137,4 +137,5 @@ def test_a_retry_by_the_broker_names_the_letters_that_are_with_consumers() -> No
     assert (done.count, done.left) == (2, 3)
     assert done.reasons[0].startswith("3 messages of DLQ are with consumers")
     assert len(done.reasons) == 1
-    assert len(ask_to_retry(asked, "DLQ", "x = 1").reasons) == 2
+    asked.count.return_value = 0
+    assert ask_to_retry(asked, "DLQ", "x = 1").reasons == []  # nobody knows whether they fit
