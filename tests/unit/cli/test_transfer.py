@@ -92,7 +92,7 @@ def test_a_message_that_cannot_be_sent_stays_and_the_others_are_moved(
     connection.create_session.return_value.__exit__.return_value = None
     session.create_consumer.return_value.receive.side_effect = tries
     session.create_consumer.return_value.receive_nowait.return_value = None
-    session.create_producer.return_value.send.side_effect = send
+    takes(session.create_producer.return_value, send)
     with closing(Stop()) as stop:
         job = Transfer("source", lambda _: Queue("t"))
         moved = job.run(login, Pace(None, stop), stop, lambda count, note: None)
@@ -124,7 +124,7 @@ def test_a_letter_that_the_broker_refuses_for_its_queue_stays_and_the_others_go(
         made.__exit__.return_value = None
         made.create_consumer.return_value.receive.side_effect = [*(second if sessions else first), None]
         made.create_consumer.return_value.receive_nowait.return_value = None
-        made.create_producer.return_value.send.side_effect = send
+        takes(made.create_producer.return_value, send)
         made.commit.side_effect = TransactionRolledBackException("a send failed")
         sessions.append(made)
         return made
@@ -154,7 +154,7 @@ def test_a_lost_connection_or_a_target_of_all_that_is_refused_ends_the_run(each_
     connection.create_session.return_value.__exit__.return_value = None
     login.factory.return_value.create_connection.return_value.__exit__.return_value = None
     session.create_consumer.return_value.receive.side_effect = [_Received("a")]
-    session.create_producer.return_value.send.side_effect = error
+    takes(session.create_producer.return_value, error)
     job = Transfer("source", lambda message: Queue("t"), each_its_own=each_its_own)
     with closing(Stop()) as stop, pytest.raises(type(error)):
         job.run(login, Pace(None, stop), stop, lambda count, note: None)
