@@ -210,6 +210,8 @@ class StompEngine:
                 self._unnamed.pop(upload.receipt, None)
             upload.answered(error)
             if upload.begun:
+                # the end of the connection writes what waits, and the broker would take that for the rest of the body
+                self._output.clear()
                 self.fail(_lost(error, "this client ended the connection in the middle of a frame"))
                 return
             if not self._output:  # all earlier frames have left, and without a write nobody calls their callbacks

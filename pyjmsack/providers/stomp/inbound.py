@@ -212,8 +212,11 @@ class StompInbound:
         this.
 
         Raises:
-            MessageFormatException: the header lines cannot be decoded.
+            MessageFormatException: the header lines cannot be decoded, or the frame was refused. The lines of a refused
+                frame are not decoded, because they may be very many.
         """
+        if self.refusal is not None:
+            raise MessageFormatException(f"the frame has {self.refusal.reason}")
         return (self._headers or self._decode()).get("correlation-id")
 
     @property

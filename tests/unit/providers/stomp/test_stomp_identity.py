@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pyjmsack import Queue, Topic
+from pyjmsack import MessageFormatException, Queue, Topic
 from pyjmsack.providers.stomp.dialect import dialect_of
+from pyjmsack.providers.stomp.frames import Refusal
 from pyjmsack.providers.stomp.inbound import StompInbound
 
 ARTEMIS = """
@@ -166,3 +167,11 @@ def test_the_line_ends_and_escapes_of_a_foreign_sender_change_no_reading(broker:
     assert (inbound.redelivery_count, inbound.expired(5), inbound.expired(4)) == (1, True, False)
     inbound = StompInbound(b"\nredelivered:trueish\nexpires:0", b"", dialect_of(broker))
     assert (inbound.redelivery_count, inbound.expired(5)) == (0, False)
+
+
+def test_the_lines_of_a_refused_frame_are_not_decoded_for_its_correlation_id_s166() -> None:
+    """A requestor asks on the I/O loop, and a refused frame may have any number of lines."""
+    refused = StompInbound(b"\ncorrelation-id:7", b"", dialect_of("artemis"), Refusal("too many lines", True, 20))
+    with pytest.raises(MessageFormatException, match="too many lines"):
+        assert refused.correlation_id
+    assert StompInbound(b"\ncorrelation-id:7", b"", dialect_of("artemis")).correlation_id == "7"
