@@ -54,8 +54,8 @@ def browse(
         checked.warn_if_empty(seen)
         if seen != most and (doubt := whole.doubt(seen)) is not None:
             remark(f"{doubt}.")
-        if seen != most and (absent := checked.out_of_sight()) is not None:
-            remark(f"{absent.why}.")
+        if seen != most and (missed := checked.out_of_sight()) is not None:
+            remark(f"{missed.why}.")
 
 
 def _print(messages: Iterable[Message]) -> int:

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from itertools import islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import click
 
@@ -175,15 +176,22 @@ class Checked:
     Args:
         queue: the name of the queue.
         reason: why the check was not possible; ``None`` if the queue exists.
-        look: asks the broker for the state of the queue; ``None`` if nobody can ask.
+        before: the state of the queue at the check; ``None`` if nobody can ask.
+        look: asks the broker for the state of the queue now.
     """
 
-    def __init__(self, queue: str, reason: str | None = None, look: Callable[[], QueueStatus] | None = None) -> None:
+    def __init__(
+        self,
+        queue: str,
+        reason: str | None = None,
+        before: QueueStatus | None = None,
+        look: Callable[[], QueueStatus] | None = None,
+    ) -> None:
         self._queue = queue
         self._reason = reason
+        self._before = before
         self._look = look
-        self._before = None if look is None else look()
-        self.messages = None if self._before is None else self._before.messages
+        self.messages = None if before is None else before.messages
         """How many messages the queue had, or ``None`` if the broker did not say."""
 
     def warn_if_empty(self, seen: int) -> None:
@@ -203,8 +211,8 @@ class Checked:
             return None
         now = None
         with suppress(UnknownQueueError):  # somebody deleted the queue, or Artemis did because the queue is empty
-            now = out_of_sight(self._look())
-        return out_of_sight(self._before) if now is None and earlier else now
+            now = out_of_sight(self._look(), by="browser")
+        return out_of_sight(self._before, by="browser") if now is None and earlier else now
 
 
 class OutOfSight(NamedTuple):
@@ -215,7 +223,7 @@ class OutOfSight(NamedTuple):
     """A text with their number and the reason."""
 
 
-def out_of_sight(status: QueueStatus, *, received: bool = False) -> OutOfSight | None:
+def out_of_sight(status: QueueStatus, *, by: Literal["browser", "broker", "consumer"]) -> OutOfSight | None:
     """Return the messages of a queue that a command could not see. Return ``None`` if there are none.
 
     A command that copies or empties the queue says so, because the user may destroy the messages of the queue
@@ -223,11 +231,13 @@ def out_of_sight(status: QueueStatus, *, received: bool = False) -> OutOfSight |
 
     Args:
         status: the state of the queue.
-        received: whether the command received the messages. Otherwise a browser showed the messages, or the broker
-            moved them. ActiveMQ Classic shows and moves also the messages that are with consumers; Artemis does not.
+        by: how the command got the messages: a browser showed them, the broker moved them, or a consumer received them.
+            ActiveMQ Classic shows and moves also the messages that are with consumers; Artemis does not. Artemis moves
+            also the messages that wait for the time of their delivery.
     """
-    scheduled = status.scheduled or 0
-    delivering = status.delivering if received or status.scheduled is not None else 0
+    artemis = status.scheduled is not None
+    delivering = status.delivering if artemis or by == "consumer" else 0
+    scheduled = 0 if status.scheduled is None or by == "broker" else status.scheduled
     parts = []
     if delivering:
         verb, them = ("is", "it") if delivering == 1 else ("are", "them")
@@ -239,20 +249,28 @@ def out_of_sight(status: QueueStatus, *, received: bool = False) -> OutOfSight |
     return OutOfSight(delivering + scheduled, why) if parts else None
 
 
-def left_behind(login: Login, jolokia: str | None, queue: str, selector: str | None, known: int) -> OutOfSight | None:
-    """Return the messages that are still in a queue after a command received all that it could. Return ``None`` if
-    there are none, or if nobody can know.
+def left_behind(
+    login: Login,
+    jolokia: str | None,
+    queue: str,
+    selector: str | None,
+    known: int,
+    *,
+    by: Literal["broker", "consumer"],
+) -> OutOfSight | None:
+    """Return the messages that are still in a queue after a command took all that it could. Return ``None`` if there
+    are none, or if nobody can know.
 
     Args:
         login: how to connect. The command has closed its own connection, because a broker refuses a second connection
             with the same client id.
         jolokia: URL of Jolokia, for ActiveMQ Classic.
-        queue, selector: what the command received.
+        queue, selector: what the command took.
         known: the number of messages that the command received and left.
+        by: how the command took the messages; see :func:`out_of_sight`.
     """
     try:
-        with opened_manager(login, jolokia) as manager:
-            return out_of_sight(manager.queue(queue_name(manager, queue)), received=True)
+        return out_of_sight(_status_of(login, jolokia, queue), by=by)
     except UnknownQueueError:  # Artemis deletes an empty queue that it made on demand
         return None
     except (ManagementDeniedError, UnsupportedFeatureException):
@@ -269,6 +287,12 @@ def left_behind(login: Login, jolokia: str | None, queue: str, selector: str | N
     number = f"{left:,} or more" if left == _LOOK else f"{left:,}"
     why = f"{queue} still has {number} of the messages: they are with consumers, which may give them back, or are new"
     return OutOfSight(left, why)
+
+
+def _status_of(login: Login, jolokia: str | None, queue: str) -> QueueStatus:
+    """Ask the broker for the state of a queue, over a connection of its own."""
+    with opened_manager(login, jolokia) as manager:
+        return manager.queue(queue_name(manager, queue))
 
 
 def check_queue(connection: Connection, login: Login, jolokia: str | None, queue: str) -> Checked:
@@ -291,12 +315,8 @@ def check_queue(connection: Connection, login: Login, jolokia: str | None, queue
             else "this broker is unknown"
         )
         return Checked(queue, what)
-
-    def look() -> QueueStatus:
-        with opened_manager(login, jolokia) as manager:
-            return manager.queue(queue_name(manager, queue))
-
+    look = partial(_status_of, login, jolokia, queue)
     try:
-        return Checked(queue, look=look)
+        return Checked(queue, before=look(), look=look)
     except (ManagementDeniedError, UnsupportedFeatureException) as error:
         return Checked(queue, str(error))

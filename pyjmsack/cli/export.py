@@ -72,10 +72,10 @@ def export(
             written = export_all(connection, queue, selector, limit, output, stop, show, left)
     checked.warn_if_empty(written)
     if take and written + left.all != limit and not stop.requested:
-        left.out_of_sight = left_behind(login, jolokia, queue, selector, left.all)
+        left.out_of_sight = left_behind(login, jolokia, queue, selector, left.all, by="consumer")
     if as_json and file is not None:
         print_json({"queue": queue, "written": written, "file": str(file)})
-    elif not left.all and left.out_of_sight is None:
+    elif not left.all:
         remark(f"Exported {amount(written)} from {queue}.")
     left.check(f"Exported {amount(written)}", stop)
 
@@ -111,7 +111,7 @@ class LeftOut:
     def __init__(self, queue: str) -> None:
         self._queue = queue
         self.out_of_sight: OutOfSight | None = None
-        """The messages that a browser does not show."""
+        """The messages that the command could not see."""
         self.count = 0
         """The number of messages whose types a line cannot keep."""
         self.unreadable = 0
@@ -120,7 +120,7 @@ class LeftOut:
     @property
     def all(self) -> int:
         """The number of all messages that were left out."""
-        return self.count + self.unreadable
+        return self.count + self.unreadable + (0 if self.out_of_sight is None else self.out_of_sight.number)
 
     def add(self, message: Message, error: MessageFormatException) -> None:
         """Count a message that is left out, because a line of JSON cannot represent it exactly. Print the reason only
@@ -196,7 +196,7 @@ def _take(
         consumer = session.create_consumer(Queue(queue), selector)
         job.run(consumer, limit, 0)
         left.unreadable = consumer.stats.poisoned
-    return job.received
+        return job.received
 
 
 def _look(

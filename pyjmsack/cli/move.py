@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -24,19 +22,18 @@ from pyjmsack.cli.existing import (
     check_target,
     create_option,
     left_behind,
-    out_of_sight,
     queue_name,
     target_by,
     unchecked_target,
 )
-from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, opened_manager, print_json, remark
+from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options
 from pyjmsack.cli.resending import UNSENDABLE, died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer, check_apart
 from pyjmsack.cli.whole import Whole
-from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueError
+from pyjmsack.management import ManagementDeniedError, Manager
 
 __all__ = ["copy", "move", "moving_options"]
 
@@ -110,24 +107,12 @@ def move(
             moved = job.run(login, Pace(rate, stop), stop, show)
         left, reasons, stopped = job.unsendable, job.reasons(), stop.stopped()
     if moved + left != limit and stopped is None:
-        absent = (
-            _out_of_sight(login, jolokia, source)
-            if by == "broker"
-            else left_behind(login, jolokia, source, selector, left)
-        )
-        if absent is not None:
-            left += absent.number
-            reasons.append(absent.why)
+        missed = left_behind(login, jolokia, source, selector, left, by="broker" if by == "broker" else "consumer")
+        if missed is not None:
+            left += missed.number
+            reasons.append(missed.why)
     _report("moved", source, target, moved, by, as_json, left=left)
     fail_because(reasons, stopped)
-
-
-def _out_of_sight(login: Login, jolokia: str | None, source: str) -> OutOfSight | None:
-    """Return the messages that the broker could not move. Return ``None`` if there are none."""
-    with suppress(UnknownQueueError), opened_manager(login, jolokia) as manager:
-        status = manager.queue(queue_name(manager, source))
-        return out_of_sight(replace(status, scheduled=status.scheduled and 0))  # the broker moves also scheduled ones
-    return None
 
 
 def _check_names(manager: Manager, *, source: str, target: str, create: bool) -> Destination:
@@ -193,18 +178,18 @@ def copy(
         raise click.UsageError("SOURCE and TARGET are the same queue")
     with stop_on_signals() as stop, counting("Copying", limit) as show:
         batch = transaction or DEFAULT_BATCH
-        copied, odd, unreadable, absent = _copy(
+        copied, odd, unreadable, missed = _copy(
             login, jolokia, source, target, create, selector, limit, batch, Pace(rate, stop), stop, show
         )
-    left = odd + unreadable + (0 if absent is None else absent.number)
+    left = odd + unreadable + (0 if missed is None else missed.number)
     _report("copied", source, target, copied, "client", as_json, left=left)
     why = []
     if odd:
         why.append(f"{amount(odd)} of {source} could not be copied, because this protocol cannot carry them")
     if unreadable:
         why.append(f"{amount(unreadable)} of {source} could not be copied, because nobody can decode them")
-    if absent is not None:
-        why.append(absent.why)
+    if missed is not None:
+        why.append(missed.why)
     fail_because(why, stop.stopped())
 
 
@@ -224,7 +209,7 @@ def _copy(
     """Return how many messages were copied, how many this protocol cannot carry, how many nobody can decode, and those
     that a browser does not show."""
     copied = under_way = odd = 0
-    absent = None
+    missed = None
     with login.factory().create_connection() as connection:
         connection.exception_listener = lambda error: None  # the browser raises the same error
         check_apart(connection, source, target)
@@ -265,9 +250,9 @@ def _copy(
         unreadable = browser.unreadable
         if copied + odd != limit and not stop.requested:
             whole.check(copied + odd + unreadable)
-            absent = checked.out_of_sight()
+            missed = checked.out_of_sight()
     checked.warn_if_empty(copied + odd + unreadable)
-    return copied, odd, unreadable, absent
+    return copied, odd, unreadable, missed
 
 
 def _report(done: str, source: str, target: str, count: int, by: str, as_json: bool, *, left: int) -> None:

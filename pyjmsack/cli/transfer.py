@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 
 from pyjmsack import (
@@ -21,6 +23,7 @@ from pyjmsack import (
     MessageConsumer,
     Queue,
     RequestTimedOutException,
+    SendTimedOutException,
     Session,
     TransactionRolledBackException,
 )
@@ -171,7 +174,7 @@ class Transfer:
                     atomic = self._in_transactions(connection, pace, stop, show)
                 if not atomic:
                     recognised = "duplicate-detection" in connection.metadata.capabilities
-                    self._one_by_one(connection, recognised, pace, stop, show)
+                    self._one_by_one(connection, recognised, factory._url.connection.send_timeout, pace, stop, show)
             except JMSException:
                 remark(f"The error came after {amount(self.moved)} of {self.source} had been moved.")
                 raise
@@ -230,7 +233,15 @@ class Transfer:
         lost = ConnectionLostException, RequestTimedOutException, IllegalStateException
         return not self.each_its_own or isinstance(error, lost)
 
-    def _one_by_one(self, connection: Connection, recognised: bool, pace: Pace, stop: Stop, show: Counter) -> None:
+    def _one_by_one(
+        self,
+        connection: Connection,
+        recognised: bool,
+        patience: float | None,
+        pace: Pace,
+        stop: Stop,
+        show: Counter,
+    ) -> None:
         with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
             consumer = session.create_consumer(Queue(self.source), self.selector)
             producer = session.create_producer()
@@ -244,9 +255,9 @@ class Transfer:
                 expires = not died_of_age(message, self.source)
                 pace.wait()
                 try:
-                    # send() would not wait for the outcome of a message that is not persistent
                     copy = renewed(message, duplicate_id)
-                    producer.send_async(copy, target, **send_options(message, expires=expires)).result()
+                    # send() would not wait for the outcome of a message that is not persistent
+                    _await(producer.send_async(copy, target, **send_options(message, expires=expires)), patience)
                 except JMSException as error:
                     if self._stops_all(error):
                         raise
@@ -296,3 +307,22 @@ class Transfer:
             return None
         message = consumer.receive(_SLICE)
         return consumer.receive_nowait() if message is None else message  # the second receive asks the broker
+
+
+def _await(answer: Future[None], patience: float | None) -> None:
+    """Wait for the broker's answer to a send.
+
+    Args:
+        answer: the result of the send.
+        patience: the seconds of ``jms.sendTimeout``; ``None`` means no limit.
+
+    Raises:
+        SendTimedOutException: there was no answer in time (S66).
+        JMSException: the send failed.
+    """
+    try:
+        answer.result(patience)
+    except FutureTimeoutError:
+        raise SendTimedOutException(
+            f"the broker did not confirm a copy within jms.sendTimeout ({patience:g} s); the copy may have been stored"
+        ) from None

@@ -39,12 +39,12 @@ def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | No
     if key is not None:
         key.load_key(context)
     context.check_hostname = transport.verify_host
-    if not transport.verify_host and not transport.trust_all:
-        logger.warning("transport.verifyHost=false: any host with a trusted certificate can pose as the broker")
     if transport.trust_all:
         logger.warning("transport.trustAll=true: the certificate is not verified, so anyone can pose as the broker")
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
+    elif not transport.verify_host:
+        logger.warning("transport.verifyHost=false: any host with a trusted certificate can pose as the broker")
     return context
 
 

@@ -107,9 +107,9 @@ def _properties(element: Element) -> Iterator[_Property]:
         elif name.startswith(_C):
             plain = name.removeprefix(_C).removeprefix("_")
             if plain.endswith("-ref"):
-                yield _Property(f"constructor-arg[{plain.removesuffix('-ref')}]", element.line, reference=value)
+                yield _Property(f"{_ARGUMENT}{plain.removesuffix('-ref')}]", element.line, reference=value)
             else:
-                yield _Property(f"constructor-arg[{plain}]", element.line, value)
+                yield _Property(f"{_ARGUMENT}{plain}]", element.line, value)
         elif element.namespace == AMQ and name not in ("id", "name") and "|" not in name:
             yield _Property(
                 name, element.line, value, reference=value.removeprefix("#") if value.startswith("#") else ""
@@ -118,7 +118,7 @@ def _properties(element: Element) -> Iterator[_Property]:
     for child in element.children:
         if child.name == "constructor-arg" and element.namespace != AMQ:
             # Spring counts the arguments that have no index
-            yield _of_child(child, f"constructor-arg[{child.get('name') or child.get('index') or arguments}]")
+            yield _of_child(child, f"{_ARGUMENT}{child.get('name') or child.get('index') or arguments}]")
             arguments += 1
         elif child.name == "property" and element.namespace != AMQ:
             yield _of_child(child, child.get("name"))
@@ -145,6 +145,21 @@ def _index(one: _Property) -> int | None:
     """Return the index of an argument of a constructor. Return ``None`` if the argument has a name instead."""
     index = one.name[len(_ARGUMENT) : -1] if one.name.startswith(_ARGUMENT) else ""
     return int(index) if index.isdecimal() and len(index) <= _LONGEST_INDEX else None
+
+
+def _login_option(argument: _Property, first: int | None) -> str:
+    """Return the option for an argument of a constructor: the user name or the password, or an empty string.
+
+    All constructors of the clients take the user name before the password, and the URL before or after both. An
+    argument that may be the password is never shown.
+    """
+    index = _index(argument)
+    if index is not None:
+        return "jms.username" if index == first else "jms.password"
+    name = argument.name[len(_ARGUMENT) : -1]
+    if is_secret(name):
+        return "jms.password"
+    return "jms.username" if name in ("user", "userName", "username") else ""
 
 
 def _is_url(argument: _Property) -> bool:
@@ -213,11 +228,13 @@ class _Reader:
     def _factory(self, bean: _Bean) -> None:
         client = "qpid" if "qpid" in bean.class_name else "artemis" if ".artemis." in bean.class_name else "activemq"
         url = self._url(bean)
+        indices = (_index(one) for one in bean.properties if one is not url)
+        first = min((index for index in indices if index is not None), default=None)
         also: list[Setting] = []
         for one in bean.properties:
-            if one is url:
+            if one is url or one.name in _URL_NAMES:
                 continue
-            also += self._settings(client, bean, one)
+            also += self._settings(client, bean, one, first)
         usual = "amqp://localhost:5672" if client == "qpid" else "tcp://localhost:61616"
         line = url.line if url else bean.element.line
         made = add_factory(
@@ -238,9 +255,12 @@ class _Reader:
         named = (one for one in arguments if one.name[len(_ARGUMENT) : -1] in _URL_NAMES)
         return bean.one(*_URL_NAMES) or next(named, None) or next(filter(_is_url, arguments), None)
 
-    def _settings(self, client: str, bean: _Bean, one: _Property) -> Iterator[Setting]:
+    def _settings(self, client: str, bean: _Bean, one: _Property, first: int | None) -> Iterator[Setting]:
         """Yield the settings of a property. If the property is a policy, which is a bean, each property of the policy
         is a setting.
+
+        Args:
+            first: the smallest index of the arguments of the constructor beside the URL.
         """
         key = f"{bean.name or 'bean'}.{one.name}"
         start = "" if client == "artemis" else "jms."
@@ -250,27 +270,11 @@ class _Reader:
                 option = f"{start}{one.name}.{inner.name}"
                 yield Setting(self._place(inner.line), f"{one.name}.{inner.name}", option, inner.value)
         elif one.name.startswith(_ARGUMENT):
-            option = self._login_option(bean, one)
+            option = _login_option(one, first)
             if option and one.value:
                 yield Setting(self._place(one.line), f"{bean.name or 'bean'}.{option}", option, one.value)
         else:
             yield Setting(self._place(one.line), key, f"{start}{one.name}", one.value)
-
-    def _login_option(self, bean: _Bean, one: _Property) -> str:
-        """Return the option for an argument of a constructor: the user name or the password, or an empty string.
-
-        All constructors of the clients take the user name before the password, and the URL before or after both. An
-        argument that may be the password is never shown.
-        """
-        index = _index(one)
-        if index is None:
-            name = one.name[len(_ARGUMENT) : -1]
-            return {"user": "jms.username", "userName": "jms.username", "username": "jms.username"}.get(
-                name, "jms.password" if is_secret(name) else ""
-            )
-        url = self._url(bean)
-        others = [found for each in bean.properties if each is not url and (found := _index(each)) is not None]
-        return "jms.username" if index == min(others) else "jms.password"
 
     def _factory_of(self, name: str) -> str:
         """Return the name of the connection factory that a reference leads to, directly or through pools."""

@@ -15,8 +15,6 @@ _INNERMOST: Final = re.compile(r"[$#]\{([^{}]*)\}")
 _DURATION: Final = re.compile(r"([+-]?\d+)\s*(ns|us|ms|s|m|h|d|)", re.I)
 _ISO: Final = re.compile(r"([+-]?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.I)
 _AUTHORITY: Final = re.compile(r"//([^\s?=]*)")
-_ARGUMENTS: Final = re.compile(r"(#class:[^(]*\().*", re.S)
-"""The arguments of a constructor in a file of Camel. One of them may be a password."""
 _PARAMETER: Final = re.compile(r"[?&;]([^=&;]*)(=?)")
 _IN_MILLIS: Final = {"ns": 1e-6, "us": 1e-3, "": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _MOST_ROUNDS: Final = 50
@@ -43,7 +41,10 @@ def shown(key: str, value: str, limit: int = 120) -> str:
     # a codec of Artemis has parameters without a URL: passwordCodec=CLASS;key=SECRET
     found = next((one for one in _PARAMETER.finditer(line) if one[2] and is_secret(one[1])), None)
     line = line if found is None else line[: found.end()] + HIDDEN
-    line = _ARGUMENTS.sub(rf"\1{HIDDEN})", line)
+    # a constructor in a file of Camel: one of its arguments may be a password
+    bracket = line.find("(", line.find("#class:")) if "#class:" in line else -1
+    if bracket >= 0:
+        line = f"{line[: bracket + 1]}{HIDDEN})"
     line = "".join(character if character.isprintable() else "?" for character in line[:limit])
     return line if len(line) < limit else line[: limit - 1] + "…"
 

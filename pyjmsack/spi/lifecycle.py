@@ -6,7 +6,6 @@ When the connection ends, this module calls the listener of the connection and e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 from pyjmsack.destination import Destination
@@ -36,7 +35,6 @@ class Lifecycle(ABC, Generic[E]):
         self._listener: ProviderListener | None = None
         self._opening: Completion[ConnectionMetadata] | None = None
         self._closing: Completion[None] | None = None
-        self._marks_repetitions = False
         self._duplicate_detection: Support | None = None
 
     def _begin(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
@@ -86,23 +84,18 @@ class Lifecycle(ABC, Generic[E]):
 
     # -- duplicate marks (S106) ---------------------------------------------------------------------------------
 
-    def _decide_marks(self, table: Mapping[str, Support]) -> None:
-        """Decide whether sends get a duplicate mark. Sends get the mark if the client may repeat sends and the broker
-        recognises the mark."""
-        self._duplicate_detection = table["duplicate-detection"]
-        self._marks_repetitions = self._the_info.resends and self._duplicate_detection.level is not Level.REFUSED
-
     def _marks(self, destination: Destination) -> bool:
-        """Return True if sends to a destination get a duplicate mark. An option of the destination overrides
-        :meth:`_decide_marks`.
+        """Return True if sends to a destination get a duplicate mark. Sends get the mark if the client may repeat sends
+        and the broker recognises the mark, unless an option of the destination says otherwise.
 
         Raises:
             UnsupportedFeatureException: the option asks for the mark, but this broker does not recognise the mark.
         """
         wanted = parse_destination_options(destination).duplicate_detection
         support = self._duplicate_detection
-        if wanted and support is not None and support.level is Level.REFUSED:
+        recognised = support is not None and support.level is not Level.REFUSED
+        if wanted and support is not None and not recognised:
             raise UnsupportedFeatureException(
                 f"{destination.name}: producer.duplicateDetection=true has no effect here; {support.note}"
             )
-        return self._marks_repetitions if wanted is None else wanted
+        return recognised and self._the_info.resends if wanted is None else wanted

@@ -122,23 +122,26 @@ class Letters:
         if self.checked is not None and self.named:
             self.checked.warn_if_empty(seen)
 
-    def out_of_sight(self, *, earlier: bool = True) -> OutOfSight | None:
-        """Return the messages of the queue that are out of sight; see :meth:`Checked.out_of_sight`.
+    def missed(self, *, earlier: bool = True) -> OutOfSight | None:
+        """Return the messages of the queue that are out of sight, so that the command fails; see
+        :meth:`Checked.out_of_sight`.
 
-        If the user chose some of the letters, only print a remark, because nobody can tell whether the choice fits the
-        messages. A dead-letter queue has the letters of many queues, and each of them may have a program that reads
-        its letters.
+        If the user chose some of the letters, print a remark and return ``None``, because nobody can tell whether the
+        choice fits the messages. A dead-letter queue has the letters of many queues, and each of these queues may have
+        a program that reads its letters.
         """
-        absent = None if self.checked is None else self.checked.out_of_sight(earlier=earlier)
-        if absent is None or not (self.choice.selector is not None or self.choice.choosy):
-            return absent
-        remark(f"{absent.why}.")
+        found = self._out_of_sight(earlier)
+        if self.choice.selector is None and not self.choice.choosy:
+            return found
+        _remark_on(found)
         return None
 
-    def warn_of_absent(self) -> None:
-        """Print how many messages are out of sight, if there are any."""
-        if (absent := self.out_of_sight()) is not None:  # with a choice the remark is printed already
-            remark(f"{absent.why}.")
+    def warn_of_missed(self) -> None:
+        """Print how many messages of the queue are out of sight, if there are any."""
+        _remark_on(self._out_of_sight(earlier=True))
+
+    def _out_of_sight(self, earlier: bool) -> OutOfSight | None:
+        return None if self.checked is None else self.checked.out_of_sight(earlier=earlier)
 
     def _counted(self, message: Message) -> Message:
         self._shown += 1
@@ -161,6 +164,11 @@ class Letters:
     def artemis(self) -> bool:
         """Whether the broker is Artemis."""
         return not self.connection.metadata.broker.startswith("classic")
+
+
+def _remark_on(found: OutOfSight | None) -> None:
+    if found is not None:
+        remark(f"{found.why}.")
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -93,7 +94,7 @@ def ls(login: Login, wanted: Wanted, as_json: bool) -> None:
         looking = _Looking(letters.browse())
         for message in looking:
             groups.add(origin_of(message, queue) or "", cause_of(message)[:200], message.timestamp)
-        letters.warn_of_absent()
+        letters.warn_of_missed()
     rows = groups.rows()
     if as_json:
         names = ("origin", "messages", "oldest", "newest", "cause")
@@ -130,7 +131,7 @@ def show(login: Login, wanted: Wanted, limit: int, as_json: bool) -> None:
             noted = {"origin": origin_of(message, letters.queue), "cause": cause_of(message)}
             documents.append(noted | as_document(message))
         if len(documents) != limit:
-            letters.warn_of_absent()
+            letters.warn_of_missed()
     if as_json:
         print_json({"messages": documents})
     elif not documents:
@@ -205,12 +206,17 @@ def _retry_here(
         job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
         job.each_its_own = True
         count = run_rounds(job, rounds, login, rate, stop, "Retrying", shown)
-    left, reasons = job.unsendable + places.left, [*job.reasons(), *places.reasons()]
-    absent = None if count + left == limit or stop.requested else letters.out_of_sight(earlier=False)
-    if absent is not None:
-        left += absent.number
-        reasons.append(absent.why)
-    return Retried(count, left, reasons, stop.stopped())
+    done = Retried(count, job.unsendable + places.left, [*job.reasons(), *places.reasons()])
+    return _ended(done, letters, limit, stop)
+
+
+def _ended(done: Retried, letters: Letters, limit: int | None, stop: Stop) -> Retried:
+    """Return the result together with the letters that this process could not see, and with the signal that stopped
+    the work.
+    """
+    if done.count + done.left != limit and not stop.requested and (missed := letters.missed(earlier=False)) is not None:
+        done = replace(done, left=done.left + missed.number, reasons=[*done.reasons, missed.why])
+    return replace(done, stopped=stop.stopped())
 
 
 def _say_what(letters: Letters, limit: int | None, login: Login, as_json: bool) -> None:
@@ -259,12 +265,12 @@ def move_letters(
     pyjmsack dlq move orders.parked --origin orders --create
     """
     with stop_on_signals() as stop:
-        moved, left, reasons = _each_to(target, login, wanted, limit, rate, transaction, stop, create, dry_run)
+        done = _each_to(target, login, wanted, limit, rate, transaction, stop, create, dry_run)
     if as_json:
-        print_json({"target": target, "moved": moved, "left": left, "dry_run": dry_run})
+        print_json({"target": target, "moved": done.count, "left": done.left, "dry_run": dry_run})
     else:
-        click.echo(f"{'Would move' if dry_run else 'Moved'} {amount(moved, _DEAD)} to {visible(target)}.")
-    fail_because(reasons, stop.stopped())
+        click.echo(f"{'Would move' if dry_run else 'Moved'} {amount(done.count, _DEAD)} to {visible(target)}.")
+    fail_because(done.reasons, done.stopped)
 
 
 def _each_to(
@@ -277,8 +283,8 @@ def _each_to(
     stop: Stop,
     create: bool,
     dry_run: bool,
-) -> tuple[int, int, list[str]]:
-    """Return how many letters were moved, how many stay because they cannot be sent, and why."""
+) -> Retried:
+    """Move the chosen letters from this process."""
     with opened_letters(login, wanted) as letters:
         queue, choice = letters.queue, letters.choice
         if Queue(target).name == queue:
@@ -287,17 +293,14 @@ def _each_to(
         if not (create and dry_run):
             place = check_target(letters.connection, login, wanted.jolokia, target, create=create)
         if dry_run:
-            return sum(1 for _ in letters.browse(limit)), 0, []
+            return Retried(sum(1 for _ in letters.browse(limit)))
         rounds = rounds_of(letters)
         shown = letters.shown(limit, lambda message: True)
     places: Target = lambda message: place if choice.fits(message, queue) else None  # noqa: E731 - one expression
     job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
     job.only_target = place.name
     moved = run_rounds(job, rounds, login, rate, stop, "Moving", shown)
-    absent = None if moved + job.unsendable == limit or stop.requested else letters.out_of_sight(earlier=False)
-    if absent is None:
-        return moved, job.unsendable, job.reasons()
-    return moved, job.unsendable + absent.number, [*job.reasons(), absent.why]
+    return _ended(Retried(moved, job.unsendable, job.reasons()), letters, limit, stop)
 
 
 @dlq.command("export")
@@ -318,10 +321,10 @@ def export_letters(file: Path | None, login: Login, wanted: Wanted, limit: int |
             written = write_all(letters.browse(limit), output, left, lambda _: stop.requested)
             left.unreadable = letters.unreadable
             if written + left.all != limit and not stop.requested:
-                left.out_of_sight = letters.out_of_sight()
+                left.out_of_sight = letters.missed()
     if as_json and file is not None:
         print_json({"written": written, "file": str(file)})
-    elif not left.all and left.out_of_sight is None:
+    elif not left.all:
         remark(f"Exported {amount(written, _DEAD)}.")
     left.check(f"Exported {amount(written, _DEAD)}", stop)
 
@@ -347,7 +350,7 @@ def purge_letters(login: Login, wanted: Wanted, limit: int | None, dry_run: bool
     with opened_letters(login, wanted) as letters:
         number = sum(1 for _ in letters.browse(limit))
         if number != limit:
-            letters.warn_of_absent()
+            letters.warn_of_missed()
         if not dry_run and number:
             ask_before(f"{amount(number, _DEAD)} of {letters.queue} will be destroyed.", yes)
             number = _destroy(letters, number)

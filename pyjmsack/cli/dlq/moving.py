@@ -23,34 +23,32 @@ __all__ = ["Retried", "Round", "ask_to_retry", "rounds_of", "run_rounds"]
 
 @dataclass(frozen=True)
 class Retried:
-    """The result of a retry: how many letters were sent back, how many of the chosen letters stay, and why."""
+    """The result of a retry or a move: how many letters went, how many of the chosen letters stay, and why."""
 
     count: int
     left: int = 0
     reasons: Sequence[str] = ()
     stopped: Stopped | None = None
-    """The error to raise if a signal stopped the retry."""
+    """The error to raise if a signal stopped the work."""
 
 
 def ask_to_retry(manager: Manager, queue: str, selector: str | None) -> Retried:
     """Let the broker send letters back."""
     count = manager.retry(queue, selector)
     left = manager.count(queue, selector)
-    reasons = []
-    absent = out_of_sight(manager.queue(queue))
-    if absent is not None and selector is not None:
-        remark(f"{absent.why}.")  # nobody can tell whether the selector fits these messages
-        absent = None
-    elif absent is not None:
-        reasons.append(absent.why)
-        left = max(0, left - absent.number)  # without a selector Artemis counts these messages too
-    if left:
+    missed = out_of_sight(manager.queue(queue), by="browser")
+    if missed is not None and selector is not None:
+        remark(f"{missed.why}.")  # nobody can tell whether the selector fits these messages
+        missed = None
+    reasons = [] if missed is None else [missed.why]
+    stayed = left if missed is None else left - missed.number  # without a selector Artemis counts these messages too
+    if stayed > 0:
         reasons.append(
-            f"After the retry, {queue} has {left:,} of the chosen dead letters: nothing says where they came from,"
+            f"After the retry, {queue} has {stayed:,} of the chosen dead letters: nothing says where they came from,"
             " their queue does not exist any more, or they became dead letters again. With --transaction this process"
             " sends them back, and the broker may then create the queue that is missing"
         )
-    return Retried(count, left + (0 if absent is None else absent.number), reasons)
+    return Retried(count, left if missed is None else max(left, missed.number), reasons)
 
 
 @dataclass(frozen=True)

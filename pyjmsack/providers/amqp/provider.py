@@ -135,7 +135,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             opening.fail(session.error)
         else:
             metadata = metadata_of(self._url, self._the_engine, self._dialect)
-            self._decide_marks(metadata.capabilities.features)
+            self._duplicate_detection = metadata.capabilities.features["duplicate-detection"]
             opening.succeed(metadata)
 
     # -- end ----------------------------------------------------------------------------------------------------

@@ -150,7 +150,6 @@ _NAMES_OF_ANNOTATIONS: dict[bytes, str] = {
 }
 _TEXT_HEADS = {0xA1: 2, 0xA3: 2, 0xB1: 5, 0xB3: 5}
 """The number of bytes before the characters of a string or a symbol: the type code and the size."""
-_NOTHING_TOLD = b""
 _told: dict[bytes, bytes] = {}
 _headers: dict[bytes, Header] = {}
 _annotations: dict[bytes, Annotations] = {}
@@ -289,7 +288,7 @@ def told_annotations(data: bytes, span: Span | None) -> bytes:
     name begins with ``_NOTED`` is left out, because the sender did not write it. If the annotations cannot be decoded,
     return their bytes.
     """
-    return _NOTHING_TOLD if span is None else _cached(_told, data, *span, _read_told)
+    return b"" if span is None else _cached(_told, data, *span, _read_told)
 
 
 def _read_told(data: bytes, start: int, end: int) -> bytes:

@@ -135,7 +135,7 @@ class StompProvider(Lifecycle[StompEngine]):
         shared.drain_timeout = self._url.stomp.drain_timeout
         shared.dead_letters = self._url.stomp.dead_letter_queue or dialect.dead_letters
         table = features("stomp", broker, scheduler=self._url.scheduler)
-        self._decide_marks(table)
+        self._duplicate_detection = table["duplicate-detection"]
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.succeed(

@@ -108,7 +108,7 @@ def test_dlq_fails_after_its_report_if_letters_cannot_be_sent(
     letters = MagicMock(spec=Letters, queue="DLQ", absent=False, artemis=True, connection=MagicMock())
     letters.choice = MagicMock(selector=None, choosy=False)
     letters.shown.return_value = 3
-    letters.out_of_sight.return_value = None
+    letters.missed.return_value = None
     monkeypatch.setattr(dlq, "opened_letters", lambda *args: nullcontext(letters))
     monkeypatch.setattr(dlq, "check_target", MagicMock())
     monkeypatch.setattr(dlq, "rounds_of", lambda *args: [Round("x > 1")])
@@ -116,11 +116,17 @@ def test_dlq_fails_after_its_report_if_letters_cannot_be_sent(
     failed(CliRunner().invoke(cli, ["dlq", *arguments, "--json"]), count)
 
 
+def asked_to_retry(left: int, with_consumers: int) -> MagicMock:
+    """Return a manager that sends two letters back, and then counts those that stay."""
+    asked = MagicMock()
+    asked.retry.return_value, asked.count.return_value = 2, left
+    asked.queue.return_value = QueueStatus("DLQ", left, with_consumers, 0, 0, 0, 0, scheduled=0)
+    return asked
+
+
 def test_a_retry_by_the_broker_fails_if_letters_stay() -> None:
     """The queue of a letter may have been deleted."""
-    asked = MagicMock()
-    asked.retry.return_value, asked.count.return_value = 2, 1
-    asked.queue.return_value = QueueStatus("DLQ", 1, 0, 0, 0, 0, 0, scheduled=0)
+    asked = asked_to_retry(1, 0)
     done = ask_to_retry(asked, "DLQ", None)
     assert (done.count, done.left) == (2, 1)
     assert "After the retry, DLQ has 1 of the chosen dead letters" in done.reasons[0]
@@ -130,9 +136,7 @@ def test_a_retry_by_the_broker_fails_if_letters_stay() -> None:
 
 def test_a_retry_by_the_broker_names_the_letters_that_are_with_consumers() -> None:
     """Artemis counts them if there is no selector, but nothing is wrong with them."""
-    asked = MagicMock()
-    asked.retry.return_value, asked.count.return_value = 2, 3
-    asked.queue.return_value = QueueStatus("DLQ", 3, 3, 1, 0, 0, 0, scheduled=0)
+    asked = asked_to_retry(3, 3)
     done = ask_to_retry(asked, "DLQ", None)
     assert (done.count, done.left) == (2, 3)
     assert done.reasons[0].startswith("3 messages of DLQ are with consumers")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from concurrent.futures import Future
 from contextlib import closing
 from typing import Any
 from unittest.mock import MagicMock
@@ -19,6 +20,7 @@ from pyjmsack import (
     MessageFormatException,
     Queue,
     ResourceAllocationException,
+    SendTimedOutException,
     TextMessage,
     TransactionRolledBackException,
     UnsupportedFeatureException,
@@ -155,6 +157,28 @@ def test_a_letter_that_the_broker_refuses_for_its_queue_stays_and_the_others_go(
     said = capsys.readouterr().err
     assert "A message stays in source: the queue is full" in said
     assert job.reasons() == ["1 message had to stay in source, because they cannot be sent"]
+
+
+def test_a_copy_that_is_not_confirmed_in_time_ends_the_run_and_its_original_stays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S66: one by one, also for a message that is not persistent."""
+    acknowledged: list[Message] = []
+    monkeypatch.setattr(_Received, "acknowledge", acknowledged.append)
+    login: Any = MagicMock()
+    factory = login.factory.return_value
+    factory._url.connection.send_timeout = 0.01
+    factory.create_connection.return_value.__exit__.return_value = None
+    connection = factory.create_connection.return_value.__enter__.return_value
+    connection.metadata.transaction_guarantee = "none"
+    connection.metadata.capabilities = ()
+    session = connection.create_session.return_value.__enter__.return_value
+    connection.create_session.return_value.__exit__.return_value = None
+    session.create_consumer.return_value.receive.side_effect = [_Received("a")]
+    session.create_producer.return_value.send_async.return_value = Future()
+    with closing(Stop()) as stop, pytest.raises(SendTimedOutException, match=r"jms\.sendTimeout \(0\.01 s\)"):
+        Transfer("source", lambda _: Queue("t")).run(login, Pace(None, stop), stop, lambda count, note: None)
+    assert acknowledged == []
 
 
 @pytest.mark.parametrize("each_its_own", [True, False])

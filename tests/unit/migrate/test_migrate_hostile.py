@@ -88,7 +88,7 @@ def test_text_in_xml_may_have_any_number_of_lines() -> None:
     assert (root.text, root.children[0].text) == ("xz", "y")
 
 
-@pytest.mark.parametrize("part", ["//", "?a", "//u:", "?password"])
+@pytest.mark.parametrize("part", ["//", "?a", "//u:", "?password", "#class:"])
 def test_a_value_of_any_length_is_shown_shortened(part: str) -> None:
     assert len(shown("url", "//" + part * MANY)) == 120
 
