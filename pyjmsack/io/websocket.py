@@ -31,8 +31,10 @@ __all__ = ["WebSocketEngine"]
 _MOST: Final = 32768
 """The largest number of bytes in one WebSocket message that is sent. Artemis refuses frames with more than 65536
 bytes."""
-_MOST_EMPTY: Final = 1000
-"""The largest number of pings and frames without data that the peer may send together."""
+_MOST_SMALL: Final = 1000
+"""The largest number of pings and frames with less than :data:`_SMALL` bytes of data that the peer may send together."""
+_SMALL: Final = 8
+"""The number of bytes in the smallest frame of AMQP (2.3.1). Only a heart-beat of STOMP is smaller."""
 _HTTP: Final = b"HTTP/"
 _OVER: Final = (ConnectionState.REMOTE_CLOSING, ConnectionState.CLOSED)
 _ORDERLY: Final = (CloseReason.NORMAL_CLOSURE, CloseReason.GOING_AWAY, CloseReason.NO_STATUS_RCVD)
@@ -95,15 +97,17 @@ class WebSocketEngine:
                 self._stream.close()
 
     def _events(self) -> list[events.Event]:
-        """Return the events of the bytes that arrived. Refuse the bytes if too many frames carry no data, because
-        frames without data only take time."""
+        """Return the events of the bytes that arrived. Refuse the bytes if too many frames carry no data or next to
+        none, because such frames only take time."""
         happened: list[events.Event] = []
-        empty = 0
+        small = 0
         for event in self._connection.events():
             happened.append(event)
-            empty += not (isinstance(event, events.BytesMessage | events.TextMessage) and event.data)
-            if empty > _MOST_EMPTY:
-                raise RemoteProtocolError(f"the broker sent more than {_MOST_EMPTY:,} frames without data at once")
+            small += not isinstance(event, events.BytesMessage | events.TextMessage) or len(event.data) < _SMALL
+            if small > _MOST_SMALL:
+                raise RemoteProtocolError(
+                    f"the broker sent more than {_MOST_SMALL:,} frames with less than {_SMALL} bytes of data at once"
+                )
         return happened
 
     def _check_head(self, data: bytes) -> None:

@@ -96,7 +96,7 @@ LIMITS = {
     "the name of a property at": "core/spellings.py LONGEST_NAME",
     "client id and host name": "providers/amqp/name_sizes.py OPEN_LIMIT",
     "a header line of CONNECT": "providers/stomp/heads.py CONNECT_LINE",
-    "frames without data": "io/websocket.py _MOST_EMPTY",
+    "frames with less than 8 bytes of data": "io/websocket.py _MOST_SMALL",
     "one message of a WebSocket": "io/websocket.py _MOST",
     "a selector, in characters": "selector/__init__.py MAX_LENGTH",
     "nested parentheses": "selector/grammar.py MAX_DEPTH",

@@ -148,8 +148,8 @@ def test_a_ping_is_answered() -> None:
     assert [(type(event), event.payload) for event in pair.seen] == [(events.Pong, b"are you there")]
 
 
-@pytest.mark.parametrize("frame", [b"\x89\x00", b"\x82\x00"], ids=["ping", "empty"])
-def test_a_flood_of_frames_without_data_ends_the_connection(frame: bytes) -> None:
+@pytest.mark.parametrize("frame", [b"\x89\x00", b"\x82\x00", b"\x82\x01x"], ids=["ping", "empty", "one byte"])
+def test_a_flood_of_frames_with_next_to_no_data_ends_the_connection(frame: bytes) -> None:
     """64 KiB of them held up the loop, and so every other connection, for seconds."""
     pair = Pair()
     pair.pump()
@@ -160,7 +160,7 @@ def test_a_flood_of_frames_without_data_ends_the_connection(frame: bytes) -> Non
     pair.engine.connection_lost(None)
     (lost,) = pair.inner.lost
     assert isinstance(lost, ConnectionLostException)
-    assert "1,000 frames without data" in str(lost)
+    assert "1,000 frames with less than 8 bytes of data" in str(lost)
 
 
 def test_a_ping_that_comes_together_with_a_close_frame_is_not_answered() -> None:
