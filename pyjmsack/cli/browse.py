@@ -13,7 +13,7 @@ from rich.text import Text
 from pyjmsack import BytesMessage, Message, Queue
 from pyjmsack.cli.existing import check_queue
 from pyjmsack.cli.managing import jolokia_option, remark
-from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.options import Login, connection_options, selector_option
 from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.terminal import amount, printable, stdout_console, visible_json
 from pyjmsack.cli.values import readable_properties, text_of
@@ -29,7 +29,7 @@ _BODY = 200
 @click.argument("queue")
 @connection_options
 @jolokia_option
-@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
+@selector_option
 @click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help=f"At most N messages; {_TABLE_LIMIT} in a table."
 )

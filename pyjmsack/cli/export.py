@@ -15,7 +15,7 @@ from pyjmsack import AckMode, Connection, Message, MessageFormatException, Queue
 from pyjmsack.cli.errors import Failure, fail_because
 from pyjmsack.cli.existing import Checked, OutOfSight, check_queue, left_behind
 from pyjmsack.cli.managing import jolokia_option, json_option, print_json, remark
-from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.options import Login, connection_options, selector_option
 from pyjmsack.cli.receive_job import ReceiveJob
 from pyjmsack.cli.receive_output import Output, Stream, exact_line, open_output, sync_directory
 from pyjmsack.cli.stopping import Stop, stop_on_signals
@@ -30,7 +30,7 @@ __all__ = ["LeftOut", "export", "opened_output", "write_all"]
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @connection_options
 @jolokia_option
-@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
+@selector_option
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N messages.")
 @click.option(
     "--take", is_flag=True, help="Take the messages off the queue; a message is acknowledged after it is written."

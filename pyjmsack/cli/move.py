@@ -27,7 +27,7 @@ from pyjmsack.cli.existing import (
     unchecked_target,
 )
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
-from pyjmsack.cli.options import Command, Login, connection_options
+from pyjmsack.cli.options import Command, Login, connection_options, selector_option
 from pyjmsack.cli.resending import UNSENDABLE, died_of_age, renewed, send_options
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
@@ -56,7 +56,7 @@ def moving_options(command: Command) -> Command:
 @click.argument("target")
 @connection_options
 @jolokia_option
-@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition, such as \"region = 'EU'\".")
+@selector_option
 @moving_options
 @create_option
 @json_option
@@ -149,7 +149,7 @@ def _ask_to_move(
 @click.argument("target")
 @connection_options
 @jolokia_option
-@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition, such as \"region = 'EU'\".")
+@selector_option
 @moving_options
 @create_option
 @json_option

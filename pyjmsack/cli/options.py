@@ -19,10 +19,12 @@ __all__ = [
     "DEFAULT_URL",
     "Login",
     "broker_options",
+    "condition",
     "connection_options",
     "destination_of",
     "ledger_option",
     "login_options",
+    "selector_option",
 ]
 
 DEFAULT_URL = "amqp://localhost:5672"
@@ -76,6 +78,27 @@ class Login:
         if not sys.stdin.isatty():
             raise click.UsageError(f"--user needs a password: set {self.password_variable} or give --password-file")
         return str(click.prompt(f"Password of {self.user}", hide_input=True, err=True))
+
+
+def condition(text: str) -> str:
+    """Return the text of an option that chooses messages.
+
+    An empty text is refused, because it would choose all messages. It comes from a variable of a shell that has no
+    value: ``pyjmsack purge orders --selector "$OLD"``.
+    """
+    if not text.strip():
+        raise click.BadParameter("expected a condition, got an empty text. Leave the option out to take all messages.")
+    return text
+
+
+def selector_option(command: Command) -> Command:
+    """Add ``--selector`` as the argument ``selector``."""
+    return click.option(
+        "--selector",
+        type=condition,
+        metavar="TEXT",
+        help="Only messages that fulfil this condition, such as \"region = 'EU'\".",
+    )(command)
 
 
 def login_options(command: Command) -> Command:

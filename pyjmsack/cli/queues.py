@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pyjmsack.cli.managing import ask_before, jolokia_option, json_option, opened_manager, print_json, yes_option
-from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.options import Login, connection_options, selector_option
 from pyjmsack.cli.terminal import amount, visible
 
 __all__ = ["pause", "purge", "resume"]
@@ -15,7 +15,7 @@ __all__ = ["pause", "purge", "resume"]
 @click.argument("queue")
 @connection_options
 @jolokia_option
-@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
+@selector_option
 @click.option("--dry-run", is_flag=True, help="Say what is there, and destroy nothing.")
 @yes_option
 @json_option

@@ -10,7 +10,7 @@ import click
 
 from pyjmsack import AckMode, MessageConsumer
 from pyjmsack.cli.errors import Failure
-from pyjmsack.cli.options import Login, connection_options, destination_of, ledger_option
+from pyjmsack.cli.options import Login, connection_options, destination_of, ledger_option, selector_option
 from pyjmsack.cli.receive_job import ReceiveJob
 from pyjmsack.cli.receive_output import RENDERERS, Directory, Output, open_output
 from pyjmsack.cli.stopping import Stop, stop_on_signals
@@ -57,7 +57,7 @@ def parse_ack_mode(_: click.Context, __: click.Parameter, text: str) -> AckMode:
     show_default=True,
     help="auto, client, dups-ok, individual, no-ack, a JMS name or number.",
 )
-@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition, such as \"region = 'EU'\".")
+@selector_option
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic; implies --follow.")
 @click.option("--format", "format_name", type=click.Choice([*RENDERERS, "file"]), default="text", show_default=True)
 @click.option("--output-dir", type=click.Path(file_okay=False, path_type=Path), help="For --format file.")

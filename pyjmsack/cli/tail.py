@@ -14,7 +14,7 @@ import click
 from pyjmsack import Connection, Message, Queue, Session, Topic
 from pyjmsack.cli.existing import Checked, check_queue
 from pyjmsack.cli.managing import jolokia_option, pause_between_looks, print_json
-from pyjmsack.cli.options import Login, connection_options
+from pyjmsack.cli.options import Login, connection_options, selector_option
 from pyjmsack.cli.receive_output import as_document, body_text
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import visible
@@ -80,7 +80,7 @@ def _checked(_: click.Context, __: click.Parameter, template: str) -> str:
 @connection_options
 @jolokia_option
 @click.option("--topic", is_flag=True, help="DESTINATION is a topic, to which the command subscribes until it ends.")
-@click.option("--selector", metavar="TEXT", help="Only messages that fulfil this condition.")
+@selector_option
 @click.option(
     "--lines",
     type=click.IntRange(min=0),

@@ -32,7 +32,8 @@ _MOST: Final = 32768
 """The largest number of bytes in one WebSocket message that is sent. Artemis refuses frames with more than 65536
 bytes."""
 _MOST_SMALL: Final = 1000
-"""The largest number of pings and frames with less than :data:`_SMALL` bytes of data that the peer may send together."""
+"""The largest number of pings, and of frames with less than :data:`_SMALL` bytes of data, that the peer may send
+together."""
 _SMALL: Final = 8
 """The number of bytes in the smallest frame of AMQP (2.3.1). Only a heart-beat of STOMP is smaller."""
 _HTTP: Final = b"HTTP/"

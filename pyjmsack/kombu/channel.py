@@ -432,7 +432,7 @@ class Channel(virtual.Channel):
         """Acknowledge a message, or all messages up to this one.
 
         Args:
-            delivery_tag: the tag of the message.
+            delivery_tag: the tag of the message. An unknown tag is ignored.
             multiple: whether all messages that were delivered before this one are acknowledged too.
 
         Raises:

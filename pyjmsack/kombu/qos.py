@@ -119,9 +119,14 @@ class QoS:
         """Yield tags of unacknowledged messages in the order of their delivery, up to and including one tag.
 
         Args:
-            delivery_tag: the last tag. If no message has this tag, all tags are yielded.
+            delivery_tag: the last tag. If no unacknowledged message has this tag, no tag is yielded, because nobody can
+                tell which messages came before.
         """
-        for tag in [*self._delivered]:
+        delivered = [*self._delivered]
+        if delivery_tag not in delivered:
+            log.debug("up to: no unacknowledged message has the tag %s", delivery_tag)
+            return
+        for tag in delivered:
             yield tag
             if tag == delivery_tag:
                 return

@@ -13,7 +13,7 @@ from pyjmsack import Connection, Message, Queue
 from pyjmsack.cli.dlq.letters import Choice, choice_of, dead_letter_queue
 from pyjmsack.cli.existing import Checked, OutOfSight, check_queue
 from pyjmsack.cli.managing import duration, jolokia_option, remark
-from pyjmsack.cli.options import Command, Login
+from pyjmsack.cli.options import Command, Login, condition
 from pyjmsack.cli.whole import Whole
 from pyjmsack.management import UnknownQueueError
 
@@ -58,10 +58,13 @@ def choosing(command: Command) -> Command:
         click.option(
             "--queue", metavar="NAME", help="The dead-letter queue; by default DLQ, or ActiveMQ.DLQ on Classic."
         ),
-        click.option("--origin", metavar="QUEUE", help="Only dead letters that came from QUEUE."),
-        click.option("--selector", metavar="TEXT", help="Only dead letters that fulfil this condition."),
+        click.option("--origin", type=condition, metavar="QUEUE", help="Only dead letters that came from QUEUE."),
+        click.option(
+            "--selector", type=condition, metavar="TEXT", help="Only dead letters that fulfil this condition."
+        ),
         click.option(
             "--cause",
+            type=condition,
             metavar="TEXT",
             help="Only dead letters with this cause. Artemis: expired or failed. Classic: a part of the cause's text.",
         ),

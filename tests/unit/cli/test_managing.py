@@ -85,3 +85,16 @@ def test_a_narrow_terminal_leaves_out_columns_without_content_so_that_names_stay
     shown = capsys.readouterr()
     assert all(heading in shown.out for heading in headings)
     assert shown.err == ""
+
+
+@pytest.mark.parametrize("empty", ["", " "], ids=["nothing", "a blank"])
+@pytest.mark.parametrize(
+    "command",
+    ["purge q --selector", "move q r --selector", "export q --selector", "dlq purge --origin", "dlq retry --cause"],
+)
+def test_a_choice_of_messages_without_a_value_does_not_take_all_messages(command: str, empty: str) -> None:
+    """It destroyed all messages of a queue, because a variable of the shell had no value."""
+    result = CliRunner().invoke(cli, [*command.split(), empty, "--url", "amqp://127.0.0.1:1"])
+    assert result.exit_code == 2
+    assert "Leave the option out" in result.output
+    assert command.split()[-1] in result.output
