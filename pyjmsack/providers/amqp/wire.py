@@ -49,6 +49,9 @@ MAX_EMPTY_ELEMENTS = 8
 """The largest number of elements of an array whose elements have no bytes. The size of the frame does not limit such
 elements, and each may take 56 bytes of memory."""
 
+_SHORT_DESCRIPTORS = (b"\x44", b"\x53", b"\x80", b"\xa3")
+"""The type codes of a ulong, and of a symbol of at most 255 bytes. AMQP reserves all other descriptors (1.3)."""
+
 _BYTE = 0x51
 
 Reader = Callable[[bytes, int, int, int], "tuple[Any, int]"]
@@ -64,6 +67,10 @@ def malformed(why: str, position: int) -> MessageFormatException:
 def _cut_short(position: int) -> MessageFormatException:
     """Return the error for a value that goes beyond the end of the enclosing value."""
     return malformed("the value goes beyond the end of its list, map or section", position)
+
+
+def _unknown_type(data: bytes, position: int) -> MessageFormatException:
+    return malformed(f"unknown type code 0x{data[position]:02x}", position)
 
 
 def decode_value(data: bytes, position: int, end: int | None = None, depth: int = 0) -> tuple[Any, int]:
@@ -85,9 +92,9 @@ def decode_value(data: bytes, position: int, end: int | None = None, depth: int 
         end = len(data)
     if position >= end:
         raise _cut_short(position)
-    reader = _READERS.get(data[position])
+    reader = _READERS.get(data[position])  # inline, because this function runs for each value
     if reader is None:
-        raise malformed(f"unknown type code 0x{data[position]:02x}", position)
+        raise _unknown_type(data, position)
     return reader(data, position + 1, end, depth)
 
 
@@ -297,24 +304,39 @@ def _array(wide: bool) -> Reader:
 
 
 def _element_reader(data: bytes, position: int, end: int, depth: int) -> tuple[Reader, int]:
-    """Return the reader for the elements of an array, and the position of the first element (1.6.24)."""
+    """Return the reader for the elements of an array, and the position of the first element (1.6.24).
+
+    The type of the elements stands in the array once, with its descriptor. Therefore each element may have only one
+    descriptor, and this descriptor must be short. Otherwise an element of one byte would become many objects.
+    """
     if position >= end:
         raise _cut_short(position)
-    code = data[position]
-    if code != 0:
-        if code not in _READERS:
-            raise malformed(f"unknown type code 0x{code:02x}", position)
-        return _READERS[code], position + 1
+    if data[position] != 0:
+        return _reader(data, position), position + 1
     if depth >= MAX_DEPTH:
         raise malformed(f"expected at most {MAX_DEPTH} levels of nested values", position)
-    descriptor, position = decode_value(data, position + 1, end, depth + 1)
-    element, position = _element_reader(data, position, end, depth + 1)
+    start = position + 1
+    if data[start : start + 1] not in _SHORT_DESCRIPTORS:
+        raise malformed("the descriptor of the elements of an array is neither a ulong nor a short symbol", start)
+    descriptor, position = decode_value(data, start, end, depth + 1)
+    if position >= end:
+        raise _cut_short(position)
+    if data[position] == 0:
+        raise malformed("the elements of an array have more than one descriptor", position)
+    element = _reader(data, position)
 
     def read(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:
-        value, position = element(data, position, end, depth)
+        value, position = element(data, position, end, depth + 1)
         return Described(descriptor, value), position
 
-    return read, position
+    return read, position + 1
+
+
+def _reader(data: bytes, position: int) -> Reader:
+    reader = _READERS.get(data[position])
+    if reader is None:
+        raise _unknown_type(data, position)
+    return reader
 
 
 def _described(data: bytes, position: int, end: int, depth: int) -> tuple[Any, int]:

@@ -213,7 +213,13 @@ class FakeInbound:
     """A delivered message."""
 
     def __init__(
-        self, name: str, *, redeliveries: int = 0, expired: bool = False, broken: bool = False, priority: int = 4
+        self,
+        name: str,
+        *,
+        redeliveries: int = 0,
+        expired: bool = False,
+        broken: bool | Exception = False,
+        priority: int = 4,
     ) -> None:
         self.name = name
         self.consumer_id = 0
@@ -234,6 +240,8 @@ class FakeInbound:
         return self.name.encode() or None
 
     def to_message(self, destination: Destination, /) -> Message:
+        if isinstance(self._broken, Exception):
+            raise self._broken
         if self._broken:
             raise MessageFormatException("broken")
         return TextMessage(self.name)
