@@ -15,7 +15,7 @@ compare this parser with the parser of stomp.py.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pyjmsack.errors import ConnectionLostException, MessageFormatException
 
@@ -54,6 +54,10 @@ _HEAD_END = re.compile(rb"\n\r?\n")
 _NEAR = 2048
 """Most header lines end within this number of bytes from the start of a frame. If they do not, a slower search is
 used."""
+_LITTLE = 262144
+"""Up to this number of bytes, the pending bytes are copied, because frames are cut out of ``bytes`` more quickly. More
+bytes are left where they are. Otherwise each of many frames with a wrong content-length would copy all bytes behind."""
+_INCOMPLETE = -1
 _LONGEST_NAME = 65536
 """If a message is too large to be kept, only some of its header lines are kept, and only lines of at most this number
 of bytes."""
@@ -142,15 +146,23 @@ class FrameParser:
             pending += data
             if not self._may_be_complete():
                 return
-            data = bytes(pending)
-            pending.clear()
+            if len(pending) <= _LITTLE:
+                data = bytes(pending)
+                pending.clear()
+            else:
+                data = cast("bytes", pending)  # all methods that read it are the same, but slices of it are no bytes
         self._wanted = self._body = self._searched = 0
         position = 0
-        while position < len(data):
+        while 0 <= position < len(data):
             if self._skipping is None:
                 position = self._split(data, position, frames)
             else:
                 position = self._skip(self._skipping, data, position, frames)
+        kept = len(data) - self._searched if position == _INCOMPLETE else len(data)
+        if data is pending:
+            del pending[:kept]  # which moves nothing
+        elif kept < len(data):
+            pending += data[kept:] if kept else data
 
     def _skip(self, skipping: Skipping, data: bytes, position: int, frames: list[Frame]) -> int:
         end = skipping.feed(data, position)
@@ -197,10 +209,10 @@ class FrameParser:
         """Cut the complete frames out of ``data`` from ``position`` on, and append them to ``frames``.
 
         Returns:
-            The position of a frame that must be skipped, or the end of ``data``. An incomplete frame is kept until more
-            bytes arrive.
+            The position of a frame that must be skipped, or the end of ``data``. ``_INCOMPLETE`` if the last frame is
+            incomplete and has to be kept until more bytes arrive.
         """
-        limits, size = self._limits, len(data)
+        limits, size, in_place = self._limits, len(data), data is self._pending
         while position < size:
             if data[position] == 10 or data[position] == 13:  # a heart-beat, or the line end that may follow a frame
                 position += 1
@@ -215,6 +227,8 @@ class FrameParser:
                 return self._keep(data, position)
             command_end = data.find(b"\n", position)
             command, head = data[position:command_end], data[command_end:end]
+            if in_place:
+                command, head = bytes(command), bytes(head)
             if command not in _COMMANDS:
                 command = _command(command)
             reason = None
@@ -237,17 +251,17 @@ class FrameParser:
             if body_end < 0:
                 return self._keep(data, position, body=body - position)
             refusal = None if reason is None else Refusal(reason, True, body_end + 1 - position)
-            frames.append((command, head, data[body:body_end], refusal))
+            text = data[body:body_end]
+            frames.append((command, head, bytes(text) if in_place else text, refusal))
             position = body_end + 1
         return size
 
     def _keep(self, data: bytes, position: int, *, body: int = 0, wanted: int = 0) -> int:
-        self._pending += data[position:] if position else data
         self._body, self._wanted = body, wanted
         if wanted:
             self.begun += 1
-        self._searched = len(self._pending)
-        return len(data)
+        self._searched = len(data) - position
+        return _INCOMPLETE
 
     def _start_skipping(self, reason: str, position: int) -> int:
         self._skipping = Skipping(reason, self._limits.header_line)

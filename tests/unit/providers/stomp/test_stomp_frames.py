@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import tracemalloc
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +19,7 @@ from pyjmsack.errors import (
     MessageFormatException,
     ResourceAllocationException,
 )
+from pyjmsack.providers.stomp import frames
 from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import (
     Frame,
@@ -279,6 +281,60 @@ def test_any_mixture_in_any_pieces_gives_every_message_once(names: list[str], si
         position += step
     assert parser.broken is None
     assert found == len(names)
+
+
+def lie(declared: int) -> bytes:
+    """Return a message whose content-length is wrong."""
+    return b"MESSAGE\n%scontent-length:%d\n\nbody\0\n" % (LINES, declared)
+
+
+PIECES = [*(frame for frame, *_ in (POISON | TOO_LONG).values()), AFTER, STREAM, lie(2), lie(300), lie(5000)]
+
+
+@settings(max_examples=200)
+@given(st.lists(st.sampled_from(PIECES), max_size=6), st.integers(200, 20_000), st.randoms())
+def test_pending_bytes_give_the_same_frames_whether_they_are_copied_or_not(
+    pieces: list[bytes], size: int, dice: random.Random
+) -> None:
+    data, position = b"".join(pieces) + b"\0" + AFTER, 0
+    copying, in_place = FrameParser(LIMITS), FrameParser(LIMITS)
+    while position < len(data):
+        step = dice.randrange(1, 2 * size + 1)
+        piece = data[position : position + step]
+        expected = copying.feed(piece)
+        with patch.object(frames, "_LITTLE", 0):
+            found = in_place.feed(piece)
+        assert found == expected
+        assert {type(part) for *parts, _ in found for part in parts} <= {bytes}
+        assert (in_place.waits, in_place.begun, str(in_place.broken)) == (
+            copying.waits, copying.begun, str(copying.broken)
+        )  # fmt: skip
+        position += step
+
+
+def test_messages_with_a_wrong_content_length_do_not_copy_the_bytes_behind_them_again() -> None:
+    """S166: each of them copied all that was pending, so that 50 MB of them held up all connections of a process for
+    hours. The copied bytes are counted, nothing is timed."""
+    copied = 0
+
+    class Counting(bytearray):
+        def __iadd__(self, more: bytes) -> Counting:
+            nonlocal copied
+            copied += len(more)
+            super().__iadd__(more)
+            return self
+
+    size, count = 600_000, 200
+    data = b""
+    for number in range(count):  # each claims a body that ends with the next byte to come
+        head = b"MESSAGE\n%scontent-length:%%06d\n\n" % LINES
+        data += head % (size + number - len(data) - len(head % 0)) + b"x\0"
+    parser = FrameParser(Limits())
+    parser._pending = Counting()
+    assert parser.feed((data + b"MESSAGE\n\n").ljust(size, b"y")) == []
+    found = [len(parser.feed(b"z")) for _ in range(count)]
+    assert found == [1] * count
+    assert copied == size + count
 
 
 def test_a_declared_body_takes_no_memory_before_it_comes() -> None:
