@@ -203,6 +203,12 @@ def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
     return error is not None and not isinstance(error, Exception)
 
 
+_inside: ContextVar[object] = ContextVar("pyjmsack_inside", default=None)
+"""The call of a dispatcher in which a task is, or in which the task was started."""
+_held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=frozenset())
+"""The holders of session locks for which a task acts."""
+
+
 class TaskDispatcher:
     """Runs calls in order in a task, and awaits their results. The task lives while there are calls.
 
@@ -218,6 +224,8 @@ class TaskDispatcher:
         self._pausing = False
         """Whether queued calls wait for the next task, because the last task was ended from outside."""
         self._waiters: list[Completion[None]] = []
+        self._call: object = None
+        """An object that stands for the call that runs now. ``None`` if no call runs."""
 
     def submit(self, call: Callable[[], Any]) -> None:
         """Queue a call."""
@@ -236,7 +244,10 @@ class TaskDispatcher:
             # of ``make_task`` could note it; without the note the task would not know itself, and the next call would
             # start a second task
             await asyncio.sleep(0)
+        _held.set(frozenset())  # this task may have been made inside of a listener of another session
         while self._calls:
+            self._call = call = object()
+            _inside.set(call)
             try:
                 result = self._calls.popleft()()
                 if inspect.isawaitable(result):
@@ -245,6 +256,8 @@ class TaskDispatcher:
                 if ends_task(error):
                     raise
                 log.exception("a listener raised on %s", self._name)
+            finally:
+                self._call = None
             self._release_waiters()
         self._task = None
 
@@ -272,6 +285,11 @@ class TaskDispatcher:
         """Whether the caller is inside a call of this dispatcher."""
         return self._task is not None and asyncio.current_task() is self._task
 
+    def started_here(self) -> bool:
+        """Whether the caller is inside a call of this dispatcher, or in a task that this call started, such as a task
+        of ``gather``. The call may wait for this task."""
+        return self._call is not None and _inside.get() is self._call
+
     @property
     def busy(self) -> bool:
         """Whether a call is at work or queued."""
@@ -293,9 +311,6 @@ class TaskDispatcher:
 
     def close(self) -> None:
         """Do nothing, because the task ends by itself when no call is left."""
-
-
-_held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=frozenset())
 
 
 class SessionLock:

@@ -231,17 +231,17 @@ class Connection:
             IllegalStateException: called from a message listener of this connection (S14).
         """
         self.channel.check_open()
-        self._check_not_in_listener("stop")
+        yield from self._outlast_listener("stop")
         self.channel.started = False
         for session in [*self.sessions.values()]:
             session.update()
         for session in [*self.sessions.values()]:
             yield from session.dispatchers.idle()
 
-    def _check_not_in_listener(self, what: str) -> None:
+    def _outlast_listener(self, what: str) -> Steps[None]:
+        deadline = Deadline(self.channel.options.close_timeout)
         for session in [*self.sessions.values()]:
-            if session.dispatchers.running_here():
-                raise IllegalStateException(f"a message listener may not {what} its own connection (S14)")
+            yield from session.dispatchers.outlast(f"{what} its own connection", deadline)
             session.check_not_in_callback(f"connection.{what}()")
 
     # -- close --------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Connection:
             if not self.events.running_here():  # a listener must not wait here, because the first caller waits for it
                 yield self._closing, channel.options.close_timeout
             return
-        self._check_not_in_listener("close")
+        yield from self._outlast_listener("close")
         closing: Completion[None] = Completion()
         finished = False
         try:

@@ -110,6 +110,11 @@ class Dispatcher(Protocol):
         """Whether the caller is inside a call of this dispatcher."""
         ...
 
+    def started_here(self) -> bool:
+        """Whether the caller is inside a call of this dispatcher, or in a task of asyncio that this call started. The
+        call may wait for this task, so the caller must not wait for the end of the call without a limit."""
+        ...
+
     @property
     def busy(self) -> bool:
         """Whether a call is at work or queued."""

@@ -448,8 +448,9 @@ class Session:
         Raises:
             IllegalStateException: called from a listener of this session (S14) or a completion listener (S74).
         """
-        if self.dispatchers.running_here():
-            raise IllegalStateException("a message listener may not close its own session (S14)")
+        yield from self.dispatchers.outlast(
+            "close its own session", deadline or Deadline(self.channel.options.close_timeout)
+        )
         self.check_not_in_callback("close()")
         if self._closing is not None:
             yield self._closing, self.channel.options.close_timeout
@@ -468,6 +469,7 @@ class Session:
                 if not finished and self.channel.usable:  # the caller gave up: end the session without waiting
                     for consumer in [*self.consumers.values()]:
                         consumer.abandon()
+                    self._submit_rollback(Completion())
                     self._submit_end(Completion())
                 self.memory.close()
             finally:
@@ -500,19 +502,26 @@ class Session:
             producer.closed = True
             producer.remote_close.forget()
         self._leave(number)
-        self.transactions.current.ended("rolled_back")
         if channel.failure is not None:
+            self.transactions.current.ended("rolled_back")
             return
         if self.info.transacted:
             undone: Completion[None] = Completion()
-            channel.submit(self.transactions.end, undone)
+            self._submit_rollback(undone)
             yield from ended(undone, deadline, "rolling back")
         done: Completion[None] = Completion()
         self._submit_end(done)
         yield from ended(done, deadline, "closing the session")
 
+    def _submit_rollback(self, done: Completion[None]) -> None:
+        """Roll the open transaction back (S84). The end of the session is not enough, because the brokers have no
+        sessions of STOMP: a transaction would stay open, and keep its messages, as long as the connection lives."""
+        if self.info.transacted:
+            self.transactions.current.ended("rolled_back")
+            self.channel.submit(self.transactions.end, done)
+
     def _submit_end(self, done: Completion[None]) -> None:
-        """End the links of the consumers, and end the session. The broker rolls back the open transaction (S84)."""
+        """End the links of the consumers, and end the session."""
         self._leave(self.info.id)
         for consumer in [*self.consumers.values()]:
             consumer.submit_end(Completion())

@@ -425,6 +425,9 @@ class ThreadDispatcher:
         """Whether the caller is inside a call of this dispatcher."""
         return self._thread is not None and self._thread.ident == threading.get_ident()
 
+    started_here = running_here
+    """The same as :meth:`running_here`, because a thread does not know which thread started it."""
+
     @property
     def busy(self) -> bool:
         """Whether a call is at work or queued."""

@@ -10,7 +10,7 @@ from polling import eventually
 from contract.brokers import only_on
 from contract.faces import AIO, Face
 from contract.harness import PATIENCE, Jms, counts, take, texts
-from pyjmsack import AckMode
+from pyjmsack import AckMode, IllegalStateException, Message
 
 
 @pytest.fixture
@@ -132,3 +132,79 @@ async def test_async_with_deletes_a_temporary_destination(jms: Jms) -> None:
     async with session.create_temporary_queue() as queue, session.create_temporary_topic() as topic:
         assert {queue.deleted, topic.deleted} == {False}
     assert {queue.deleted, topic.deleted} == {True}
+
+
+async def test_a_cancelled_close_of_a_session_rolls_the_transaction_back(jms: Jms) -> None:
+    """S84: over STOMP the transaction stayed open as long as the connection, and ActiveMQ Classic gave its messages to
+    nobody."""
+    bodies = [str(number) for number in range(120)]  # over STOMP, acknowledgements are sent in batches
+    await jms.send(*bodies)
+    session = await jms.session(AckMode.SESSION_TRANSACTED)
+    consumer, all_here, leave = await session.create_consumer(jms.queue), asyncio.Event(), asyncio.Event()
+
+    async def listener(message: Message) -> None:
+        if message.body == bodies[-1]:
+            all_here.set()
+            await leave.wait()
+
+    consumer.message_listener = listener
+    await asyncio.wait_for(all_here.wait(), PATIENCE)
+    closing = asyncio.create_task(session.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    leave.set()
+    others = await jms.consumer()
+    assert sorted(texts(await take(others, len(bodies)))) == sorted(bodies)
+
+
+# -- a listener and the tasks that it starts ------------------------------------------------------------------------
+
+
+@only_on("amqp-artemis", "the client alone decides who waits for whom")
+@pytest.mark.parametrize("call", ["close", "drain"])
+async def test_a_listener_may_close_its_own_consumer_in_a_task_for_which_it_waits(jms: Jms, call: str) -> None:
+    """S14: the close waited for the listener, and the listener for the close, for ever. ``wait_for`` makes such a task
+    before Python 3.12."""
+    await jms.send("a", "b")
+    session = await jms.session(AckMode.AUTO_ACKNOWLEDGE)
+    consumer, closed = await session.create_consumer(jms.queue), asyncio.Event()
+
+    async def listener(message: Message) -> None:
+        await asyncio.gather(getattr(consumer, call)())
+        closed.set()
+
+    consumer.message_listener = listener
+    await asyncio.wait_for(closed.wait(), PATIENCE)
+    assert counts(await jms.left("b")) == jms.ways.counted(1)
+
+
+@only_on("amqp-artemis", "the client alone decides who waits for whom")
+@pytest.mark.parametrize("what", ["session.close", "connection.close", "connection.stop"])
+@pytest.mark.parametrize("waits", [True, False], ids=["for which it waits", "for which it does not wait"])
+async def test_a_listener_may_start_a_task_that_closes_what_runs_it_if_it_does_not_wait_for_the_task(
+    jms: Jms, what: str, waits: bool
+) -> None:
+    """S14, S120, S124: the task waits for the listener, but not for ever."""
+    await jms.send("a")
+    timeout = 0.5 if waits else PATIENCE
+    connection = await jms.connection(options={"jms.closeTimeout": int(timeout * 1000)})
+    session = await connection.create_session(AckMode.AUTO_ACKNOWLEDGE)
+    consumer = await session.create_consumer(jms.queue)
+    owner, verb = (session if what.startswith("session") else connection), what.partition(".")[2]
+    tasks, over = list[asyncio.Task[None]](), asyncio.Event()
+
+    async def listener(message: Message) -> None:
+        tasks.append(asyncio.create_task(getattr(owner, verb)()))
+        await asyncio.wait(tasks, timeout=None if waits else 0.1)
+        over.set()
+
+    consumer.message_listener = listener
+    await asyncio.wait_for(over.wait(), PATIENCE)
+    if waits:
+        with pytest.raises(IllegalStateException, match=r"S14.*nor wait for a task"):
+            await tasks[0]
+    else:
+        await tasks[0]
+    await jms.left()

@@ -50,6 +50,8 @@ class FakeDispatcher:
     def running_here(self) -> bool:
         return self.running
 
+    started_here = running_here
+
     @property
     def busy(self) -> bool:
         return bool(self.calls)

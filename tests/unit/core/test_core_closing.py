@@ -12,6 +12,7 @@ from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.session import Session
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.message import Message
+from pyjmsack.spi.completion import Completion
 from pyjmsack.types import AckMode, Outcome
 
 ACCEPTED, RELEASED = Outcome.ACCEPTED, Outcome.RELEASED
@@ -259,3 +260,25 @@ def test_a_session_that_gives_its_inbox_back_does_not_ask_for_more_messages(mode
     taken(consumer)  # asks for more; the loop gets the request together with the close
     bench.run(session.close())
     assert bench.provider.names().count("replenish") == asked
+
+
+@pytest.mark.parametrize("held", ["listener", "rollback", "close_session"])
+def test_a_close_of_a_transacted_session_that_is_given_up_rolls_the_transaction_back(held: str) -> None:
+    """S84: the brokers have no sessions of STOMP, so the transaction stayed open as long as the connection. ActiveMQ
+    Classic gave its messages to nobody."""
+    bench = Bench()
+    session = bench.session(AckMode.SESSION_TRANSACTED)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a")
+    taken(consumer)
+    closing = session.close()
+    if held == "listener":
+        busy: Completion[None] = Completion()
+        consumer.listening._dispatchers.idle = lambda deadline=None: iter([(busy, None)])  # type: ignore[assignment, method-assign, misc]
+    else:
+        bench.provider.hold(held)
+    next(closing)
+    closing.close()
+    bench.runtime.turn()
+    names = bench.provider.names()
+    assert names.index("rollback") < names.index("close_session")

@@ -757,6 +757,40 @@ def test_a_loop_that_starts_tasks_eagerly_delays_no_call_and_hides_no_dispatcher
     assert inside == [True, True]
 
 
+def test_a_task_that_a_call_started_belongs_to_the_call_as_long_as_the_call_runs_s14() -> None:
+    belongs: list[tuple[bool, bool, bool]] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        dispatcher, another = TaskDispatcher(loop, "test"), TaskDispatcher(loop, "another")
+        tasks, next_call, over = list[asyncio.Task[None]](), asyncio.Event(), asyncio.Event()
+
+        async def task() -> None:
+            belongs.append((dispatcher.running_here(), dispatcher.started_here(), another.started_here()))
+            await next_call.wait()
+            belongs.append((dispatcher.running_here(), dispatcher.started_here(), another.started_here()))
+            over.set()
+
+        async def first() -> None:
+            tasks.append(asyncio.create_task(task()))
+            inner = asyncio.Event()
+            another.submit(lambda: belongs.append((True, dispatcher.started_here(), another.started_here())))
+            another.submit(inner.set)
+            await inner.wait()
+
+        async def second() -> None:
+            next_call.set()
+            await over.wait()
+
+        dispatcher.submit(first)
+        dispatcher.submit(second)
+        await asyncio.wait_for(asyncio.gather(over.wait()), PATIENCE)
+        assert not dispatcher.started_here()
+
+    asyncio.run(main())
+    assert belongs == [(False, True, False), (True, False, True), (False, False, False)]
+
+
 def test_tasks_take_turns_at_a_session_and_one_may_enter_again_s15() -> None:
     async def main() -> list[str]:
         seen: list[str] = []
