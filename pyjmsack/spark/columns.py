@@ -123,9 +123,40 @@ def to_batch(
     columns: dict[str, Any] = dict(zip(_FROM_MESSAGE, rows, strict=True))
     columns |= {"received": received, "batch": [place[0]] * count, "part": [place[1]] * count, "idx": range(count)}
     schema = arrow_schema(with_body)
-    return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
+    columns["decode_error"] = errors = [*columns["decode_error"]]
+    # decode_error is the last column, because the columns before it may add errors
+    arrays = [_column(field, columns[field.name], errors) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def _column(field: pa.Field, values: Sequence[Any], errors: list[str | None]) -> pa.Array:
+    """Return a column. A value that Arrow cannot hold becomes null, and its row gets an error, because the other rows
+    of the batch must not fail."""
+    try:
+        return pa.array(values, field.type)
+    except _NO_VALUE:
+        return pa.array([_cell(field, n, value, errors) for n, value in enumerate(values)], field.type)
+
+
+def _cell(field: pa.Field, row: int, value: Any, errors: list[str | None]) -> Any:
+    try:
+        pa.array([value], field.type)
+    except _NO_VALUE as error:
+        earlier = f"{errors[row]}; " if errors[row] else ""
+        errors[row] = f"{earlier}no value for the column {field.name}: {_reason(error)}"
+        return None
+    return value
+
+
+def _reason(error: Exception) -> str:
+    """Return the text of an error, in a form that fits in a column."""
+    return str(error)[:_LONGEST_REASON].encode("utf-8", "backslashreplace").decode()
+
+
+_NO_VALUE = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
+"""The errors of Arrow for a value that does not fit in a column."""
+_LONGEST_REASON = 1000
+"""The largest number of characters of an error's text in ``decode_error``, because the text may hold the value."""
 _MOST = (1 << 31) - 1
 """The largest number that fits in the column ``delivery_count``. The count of AMQP may be larger."""
 _FROM_MESSAGE = [name for name in SPARK_SCHEMA if name not in ("received", "batch", "part", "idx")]
@@ -141,10 +172,12 @@ def _row(message: Message, key: str | None) -> tuple[Any, ...]:
         origin = _origin(message)
     except JMSException as failure:
         # the row gets the error, because no message may be lost and the other rows of the batch must not fail
-        error = str(failure)
+        error = _reason(failure)
     group_id = properties.pop(GROUP, None)
     odd = {name: text for name, value in properties.items() if (text := _portable(value)) is not None}
-    kinds = {name: PORTABLE if name in odd else _kind(v) for name, v in properties.items() if not _is_text(v)}
+    kinds = {
+        name: PORTABLE if name in odd else _kind(v) for name, v in properties.items() if name in odd or not _is_text(v)
+    }
     texts = {name: odd[name] if name in odd else _as_text(value) for name, value in properties.items()}
     message_id = message.message_id
     return (
@@ -205,16 +238,28 @@ def _kind(value: Any) -> str:
 
 
 def _portable(value: Any) -> str | None:
-    """Return the value as JSON if JMS does not have its type.
+    """Return the value as JSON if JMS does not have its type, or if the value is half a surrogate pair, for which
+    Arrow has no bytes. A ``char`` of AMQP may be such a value.
 
-    Return ``None`` if JMS has the type, or if the value cannot be written as JSON.
+    Return ``None`` otherwise, or if the value cannot be written as JSON.
     """
-    if _is_text(value) or isinstance(value, bool | int | float):
+    if isinstance(value, str):
+        if _is_unicode(value):
+            return None
+    elif value is None or isinstance(value, bool | int | float):
         return None
     try:
         return portable.encode(ObjectMessage(value))[1]
     except MessageFormatException:
         return None
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _as_text(value: Any) -> str | None:

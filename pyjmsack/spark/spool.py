@@ -49,7 +49,7 @@ class Span(NamedTuple):
     def of(cls, created: pa.Array) -> Span:
         """Return the span of these times. If a time is missing, the span has no limits."""
         if created.null_count:
-            return cls(0, 1 << 62)
+            return cls(-(1 << 62), 1 << 62)
         if not len(created):
             return cls(1, 0)
         microseconds = created.cast(pa.int64()).to_pylist()
@@ -298,8 +298,8 @@ def _pair(span: Span) -> bytes:
 
 
 def _span(text: str) -> Span:
-    first, _, last = text.partition("-")
-    return Span(int(first), int(last))
+    first, _, last = text[1:].partition("-")  # the first character may be the sign of a time before 1970
+    return Span(int(text[0] + first), int(last))
 
 
 def _notes(path: Path) -> dict[bytes, bytes]:

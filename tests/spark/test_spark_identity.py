@@ -10,10 +10,11 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from pyjmsack import Message, Queue
+from pyjmsack import Char, Message, Queue
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.wire_encode import encode_value
-from pyjmsack.spark.columns import arrow_schema, to_batch
+from pyjmsack.providers.amqp.wire_types import Timestamp
+from pyjmsack.spark.columns import arrow_schema, property_value, to_batch
 from pyjmsack.spark.pull import _without_known, identities
 from pyjmsack.spark.spool import Spool
 
@@ -21,9 +22,10 @@ ANNOTATIONS, PROPERTIES, VALUE = 0x72, 0x73, 0x77
 KEY = UUID(int=7)
 
 
-def received(body: Any, message_id: str | None = "one", **annotations: Any) -> Message:
-    """Return a message as it comes over AMQP from a sender that chose its id."""
-    sections = {PROPERTIES: [message_id], VALUE: body}
+def received(body: Any, message_id: str | None = "one", *, at: int | None = None, **annotations: Any) -> Message:
+    """Return a message as it comes over AMQP from a sender that chose its id, and the time of its creation in ms."""
+    properties = [message_id] if at is None else [message_id, *[None] * 8, Timestamp(at)]
+    sections = {PROPERTIES: properties, VALUE: body}
     if annotations:
         noted = {f"x-opt-{name.replace('_', '-')}": value for name, value in annotations.items()}
         sections = {ANNOTATIONS: noted, **sections}
@@ -93,6 +95,37 @@ def test_strange_files_in_the_spool_are_left_alone(tmp_path: Path) -> None:
     spool.retire(2, window=60)
     assert strange.is_dir()
     assert (spool.root / "1").read_text() == "mine"
+
+
+@pytest.mark.parametrize("retired", [False, True], ids=["rows", "identities alone"])
+def test_a_message_from_before_1970_is_known_when_it_comes_again(tmp_path: Path, retired: bool) -> None:
+    """Its sender chooses the time. Each later pull raised, and its messages became dead letters."""
+    old, older, new = (received(str(time), at=time) for time in (-86_400_000, -90_000_000, 5))
+    spool = spool_with(tmp_path, old, older)
+    if retired:
+        spool.retire(2, window=60)
+    batch, _ = _without_known(*rows_of(new, old), spool)
+    assert bodies(batch) == [b"5"]
+    batch, _ = _without_known(*rows_of(received("no time"), older), spool)
+    assert bodies(batch) == [b"no time"]
+
+
+def test_what_arrow_cannot_hold_costs_only_its_own_cell() -> None:
+    """A property with half a surrogate pair, which is a ``char`` of AMQP, failed the whole pull at each attempt. After
+    that all its messages were dead letters."""
+    half, whole, late = received("a"), received("b"), received("c")
+    half._properties = {"c": Char("\ud800"), "d": "text"}
+    late._properties = {"\ud800": "a name that no broker sends"}
+    late.type = "\udfff"
+    batch, _ = rows_of(half, whole, late)
+    assert bodies(batch) == [b"a", b"b", b"c"]
+    assert dict(batch["properties"][0].as_py()) == {"c": '{"char":"\\ud800"}', "d": "text"}
+    assert dict(batch["property_types"][0].as_py()) == {"c": "portable"}
+    assert property_value('{"char":"\\ud800"}', "portable") == Char("\ud800")
+    assert (batch["properties"][2].as_py(), batch["type"][2].as_py()) == (None, None)
+    (*good, error) = batch["decode_error"].to_pylist()
+    assert good == [None, None]
+    assert [f"no value for the column {name}: " in error for name in ("properties", "type")] == [True] * 2
 
 
 @pytest.mark.parametrize(
