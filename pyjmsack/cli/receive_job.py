@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable
 
 from pyjmsack import AckMode, Message, MessageConsumer, MessageFormatException, Session
+from pyjmsack.cli.managing import remark
 from pyjmsack.cli.receive_output import Output
+from pyjmsack.cli.resending import lossy
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import Counter, amount
 from pyjmsack.cli.transfer import check_left
@@ -49,7 +51,7 @@ class ReceiveJob:
         self._uncommitted = self._left = 0
         self._pending: list[Message] = []
         self.received = 0
-        self.reader_gone = False
+        self.reader_gone = self._warned = False
 
     def run(self, consumer: MessageConsumer, count: int | None, idle: float | None) -> None:
         """Receive until ``count`` messages came, no message came for ``idle`` seconds, a signal came, or the reader of
@@ -89,6 +91,7 @@ class ReceiveJob:
             self._left += 1
             check_left(self._left, f"{amount(self.received)} exported")
         else:
+            self._warn(message)
             self._pending.append(message)
             self._uncommitted += 1
             self.received += 1
@@ -97,6 +100,14 @@ class ReceiveJob:
         if self._uncommitted == self._commit_size:
             self._commit()
         self._show(self.received, "")
+
+    def _warn(self, message: Message) -> None:
+        """Tell the user once if the broker may have left out the content of a message, because the output does not show
+        that the content is missing."""
+        fault = None if self._warned else lossy(message)
+        if fault is not None:
+            remark(f"warning: {fault}")
+            self._warned = True
 
     def _acknowledge(self) -> None:
         """Flush the output, and then acknowledge the messages that were written."""

@@ -7,7 +7,16 @@ from typing import Any
 
 from pyjmsack import Destination, Message, MessageFormatException, UnsupportedFeatureException
 
-__all__ = ["DUPLICATE_ID", "UNSENDABLE", "check_whole", "died_of_age", "first_destination", "renewed", "send_options"]
+__all__ = [
+    "DUPLICATE_ID",
+    "UNSENDABLE",
+    "check_whole",
+    "died_of_age",
+    "first_destination",
+    "lossy",
+    "renewed",
+    "send_options",
+]
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 """The property by which Artemis recognises the second copy of a send."""
@@ -46,11 +55,19 @@ def check_whole(message: Message) -> None:
     Raises:
         MessageFormatException: the content may be missing.
     """
-    if message._delivery is not None and message._delivery.lossy:
-        raise MessageFormatException(
-            f"a client of another protocol sent {message.message_id}, and over STOMP the broker may have left"
-            " out its content, because it may be a map, a stream or an object; use amqp://"
-        )
+    fault = lossy(message)
+    if fault is not None:
+        raise MessageFormatException(fault)
+
+
+def lossy(message: Message) -> str | None:
+    """Return a sentence that says why the broker may have left out the content of a message, or ``None``."""
+    if message._delivery is None or not message._delivery.lossy:
+        return None
+    return (
+        f"a client of another protocol sent {message.message_id}, and over STOMP the broker may have left"
+        " out its content, because it may be a map, a stream or an object; use amqp://"
+    )
 
 
 def first_destination(message: Message) -> Destination | None:

@@ -61,6 +61,17 @@ def test_a_map_whose_content_did_not_come_stays_and_the_others_go(
     assert the_map(cli.url, queue_name) == {"item": "bolt", "count": 10}
 
 
+def test_receiving_a_map_whose_content_did_not_come_says_so(cli: Cli, stomp: Cli, queue_name: str) -> None:
+    """It wrote a line without content, acknowledged the map, and said nothing."""
+    send_map(cli.url, queue_name)
+    send_map(cli.url, queue_name)
+    put(cli.url, queue_name, ["text"])
+    result = stomp.run("receive", queue_name)
+    assert [line.strip("\0") for line in result.stdout.splitlines()] == ["", "", "text"]
+    assert result.stderr.count("the broker may have left out its content") == 1
+    assert "use amqp://" in result.stderr
+
+
 def test_a_rejected_map_whose_content_did_not_come_is_not_replaced_by_an_empty_dead_letter(
     cli: Cli, stomp: Cli, queue_name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
