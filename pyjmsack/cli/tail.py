@@ -144,7 +144,8 @@ def _show(message: Message, template: str, as_json: bool) -> None:
         print_json(as_document(message))
         return
     line = render(template, message)
-    click.echo(visible(line) if sys.stdout.isatty() else line)
+    # half a surrogate pair, which a property may be, has no bytes of its own
+    click.echo(visible(line) if sys.stdout.isatty() else line.encode("utf-8", "backslashreplace"))
 
 
 def _subscribed(connection: Connection, topic: str, selector: str | None, stop: Stop) -> Iterator[Message]:
