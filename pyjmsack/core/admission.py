@@ -43,16 +43,8 @@ class Refusal(NamedTuple):
     error: JMSException | None = None
 
 
-_LONGEST_REASON = 1000
-"""The largest number of characters of the reason why a message cannot be read, because the reason may hold a value."""
 _DUPLICATE = Refusal(Why.DUPLICATE, Outcome.ACCEPTED)
 _EXPIRED = Refusal(Why.EXPIRED, Outcome.MODIFIED_FAILED_UNDELIVERABLE, AckType.EXPIRED)
-
-
-def _unreadable(cause: Exception) -> MessageFormatException:
-    error = MessageFormatException(f"the message cannot be read: {type(cause).__name__}: {cause}"[:_LONGEST_REASON])
-    error.__cause__ = cause
-    return error
 
 
 class RedeliveryLimit:
@@ -181,10 +173,6 @@ class Admission:
             return Refusal(Why.TORN, Outcome.MODIFIED_FAILED, error=error)
         except MessageFormatException as error:
             return Refusal(Why.BROKEN, Outcome.MODIFIED_FAILED_UNDELIVERABLE, error=error)
-        except MemoryError:
-            raise  # another time there may be room for the message
-        except Exception as error:  # a fault of this client must not stop the messages behind this one
-            return Refusal(Why.BROKEN, Outcome.MODIFIED_FAILED_UNDELIVERABLE, error=_unreadable(error))
         if self._transforms.received is not None:
             try:
                 message = received(self._transforms.received, message, self._destination)

@@ -228,20 +228,30 @@ class Connection:
         """Hand out no more messages, and wait until the running listeners have finished (S120).
 
         Raises:
-            IllegalStateException: called from a message listener of this connection (S14).
+            IllegalStateException: called from a message listener of this connection, or from a task that a listener
+                started, and this listener did not end within ``jms.closeTimeout`` (S14).
         """
         self.channel.check_open()
-        yield from self._outlast_listener("stop")
+        self._check_not_in_listener("stop")
         self.channel.started = False
         for session in [*self.sessions.values()]:
             session.update()
+        deadline = Deadline(self.channel.options.close_timeout) if self._started_by_listener() else None
         for session in [*self.sessions.values()]:
-            yield from session.dispatchers.idle()
+            yield from session.dispatchers.idle(deadline)
+        if self._started_by_listener():
+            raise IllegalStateException(
+                "the connection is stopped, but the message listener that started this task is still running, perhaps"
+                " because the listener waits for this task (S14)"
+            )
 
-    def _outlast_listener(self, what: str) -> Steps[None]:
-        deadline = Deadline(self.channel.options.close_timeout)
+    def _started_by_listener(self) -> bool:
+        return any(session.dispatchers.started_here() for session in [*self.sessions.values()])
+
+    def _check_not_in_listener(self, what: str) -> None:
         for session in [*self.sessions.values()]:
-            yield from session.dispatchers.outlast(f"{what} its own connection", deadline)
+            if session.dispatchers.running_here():
+                raise IllegalStateException(f"a message listener may not {what} its own connection (S14)")
             session.check_not_in_callback(f"connection.{what}()")
 
     # -- close --------------------------------------------------------------------------------------------------
@@ -259,7 +269,7 @@ class Connection:
             if not self.events.running_here():  # a listener must not wait here, because the first caller waits for it
                 yield self._closing, channel.options.close_timeout
             return
-        yield from self._outlast_listener("close")
+        self._check_not_in_listener("close")
         closing: Completion[None] = Completion()
         finished = False
         try:

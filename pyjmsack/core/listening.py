@@ -131,36 +131,23 @@ class Dispatchers:
         self._all += more
         return more
 
-    def outlast(self, what: str, deadline: Deadline) -> Steps[None]:
-        """Wait for the message listener that started the task of the caller, if a listener did so. The listener may
-        wait for this task, so the wait has a limit.
+    def running_here(self) -> bool:
+        """Whether the caller is inside a message listener of the session (S14)."""
+        return any(dispatcher.running_here() for dispatcher in self._all)
 
-        Args:
-            what: what the caller is about to do, for the text of the error.
-            deadline: the end of the wait.
-
-        Raises:
-            IllegalStateException: the caller is inside a message listener, or the listener did not end in time (S14).
-        """
-        for dispatcher in self._all:
-            if dispatcher.running_here():
-                raise IllegalStateException(f"a message listener may not {what} (S14)")
-            if dispatcher.started_here():
-                for idle, _ in dispatcher.idle():
-                    yield idle, deadline.remaining()
-                if dispatcher.started_here():
-                    raise IllegalStateException(
-                        f"a message listener may not {what} (S14), nor wait for a task that does so"
-                    )
+    def started_here(self) -> bool:
+        """Whether the caller is inside a message listener of the session, or in a task that such a listener started.
+        The listener may wait for the caller."""
+        return any(dispatcher.started_here() for dispatcher in self._all)
 
     def idle(self, deadline: Deadline | None = None) -> Steps[None]:
-        """Wait for the running message listeners, unless one of them may wait for the caller (S124).
+        """Wait for the running message listeners, unless the caller is one of them (S124).
 
         The caller of this method has already stopped its consumers. So the first dispatcher hands out none of their
         messages after its present call, and it is enough to wait for this call. For each worker, wait for all its
         calls, because a message of a group may wait behind another message of the group.
         """
-        if any(dispatcher.started_here() for dispatcher in self._all):
+        if self.running_here():
             return
         for number, dispatcher in enumerate([*self._all]):
             for idle, _ in dispatcher.idle() if number == 0 else dispatcher.through():
@@ -292,8 +279,9 @@ class Listening:
         self._session.listeners.discard(self._info.id)
 
     def idle(self, deadline: Deadline | None = None) -> Steps[None]:
-        """Wait for the running listeners of the session, unless the caller is one of them (S124)."""
-        return self._dispatchers.idle(deadline)
+        """Wait for the running listeners of the session, unless one of them may wait for the caller (S14, S124)."""
+        if not self._dispatchers.started_here():
+            yield from self._dispatchers.idle(deadline)
 
     def schedule(self) -> None:
         """Ask the session's dispatcher to look for messages, unless it was asked already."""

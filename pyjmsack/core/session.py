@@ -448,9 +448,8 @@ class Session:
         Raises:
             IllegalStateException: called from a listener of this session (S14) or a completion listener (S74).
         """
-        yield from self.dispatchers.outlast(
-            "close its own session", deadline or Deadline(self.channel.options.close_timeout)
-        )
+        if self.dispatchers.running_here():
+            raise IllegalStateException("a message listener may not close its own session (S14)")
         self.check_not_in_callback("close()")
         if self._closing is not None:
             yield self._closing, self.channel.options.close_timeout

@@ -45,7 +45,6 @@ LIMITS = {
     "a header line that is kept": "providers/stomp/frames.py _LONGEST_NAME",
     "seconds until the broker is asked whether": "providers/stomp/engine.py _PROBE",
     "nested values in a message": "providers/amqp/wire.py MAX_DEPTH",
-    "characters of the reason why a message": "core/admission.py _LONGEST_REASON",
     "nested values of an object message": "message/object.py MAX_DEPTH",
     "nested values of a JSON body": "app/names.py DEEPEST",
     "tries to find the type": "app/typed.py _MOST_TRIES",

@@ -220,7 +220,7 @@ class FakeInbound:
         *,
         redeliveries: int = 0,
         expired: bool = False,
-        broken: bool | Exception = False,
+        broken: bool = False,
         priority: int = 4,
     ) -> None:
         self.name = name
@@ -242,8 +242,6 @@ class FakeInbound:
         return self.name.encode() or None
 
     def to_message(self, destination: Destination, /) -> Message:
-        if isinstance(self._broken, Exception):
-            raise self._broken
         if self._broken:
             raise MessageFormatException("broken")
         return TextMessage(self.name)

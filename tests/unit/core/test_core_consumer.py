@@ -48,7 +48,6 @@ def test_nothing_is_handed_out_while_the_connection_is_stopped_s120() -> None:
     [
         ((), FakeInbound("bad", expired=True), UNDELIVERABLE),
         ((), FakeInbound("bad", broken=True), UNDELIVERABLE),
-        ((), FakeInbound("bad", broken=RecursionError("too deep")), UNDELIVERABLE),
         (("jms.redeliveryPolicy.maxRedeliveries=2",), FakeInbound("bad", redeliveries=3), UNDELIVERABLE),
         (
             ("jms.redeliveryPolicy.maxRedeliveries=2", "jms.redeliveryPolicy.outcome=REJECTED"),
@@ -57,7 +56,7 @@ def test_nothing_is_handed_out_while_the_connection_is_stopped_s120() -> None:
         ),
         (("jms.redeliveryPolicy[q].maxRedeliveries=2",), FakeInbound("bad", redeliveries=3), UNDELIVERABLE),
     ],
-    ids=["expired", "undecodable", "a fault of this client", "limit", "limit-outcome", "limit-of-this-queue"],
+    ids=["expired", "undecodable", "limit", "limit-outcome", "limit-of-this-queue"],
 )
 def test_what_must_not_be_handed_out_is_settled_and_the_next_one_taken(
     options: tuple[str, ...], inbound: FakeInbound, outcome: Outcome
