@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
+import time
 from asyncio.trsock import TransportSocket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,6 +43,11 @@ pieces."""
 
 READ_SIZE = 1 << 18
 """The largest number of bytes that one read takes from the socket."""
+_SMALL_READ = 1 << 14
+"""A read may always take this number of bytes."""
+_LONG_READ = 0.05
+"""If the engine works on the bytes of one read for longer than this number of seconds of CPU, the next read is smaller.
+Otherwise a broker that sends many tiny frames would hold up the other connections of the loop."""
 
 _START_ONE = "; no broker listens there: start one with `pyjmsack broker`"
 """The next step for a port of this machine at which nobody listens."""
@@ -97,6 +103,8 @@ class Driver(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._socket: TransportSocket | None = None
         self._buffer = _read_buffer(loop)
+        self._room = READ_SIZE
+        """The largest number of bytes of the next read."""
 
     def acknowledge_at_once(self, sock: TransportSocket) -> None:
         """Let TCP acknowledge received bytes at once, without waiting for bytes to send, if the system can.
@@ -130,11 +138,20 @@ class Driver(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the memory into which asyncio reads from the socket."""
-        return self._buffer
+        return self._buffer if self._room == READ_SIZE else self._buffer[: self._room]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Pass the bytes that asyncio has read to the engine."""
-        self.received(bytes(self._buffer[:nbytes]))
+        data = bytes(self._buffer[:nbytes])
+        if nbytes < _SMALL_READ:
+            self.received(data)
+            return
+        began = time.thread_time()
+        self.received(data)
+        if time.thread_time() - began > _LONG_READ:
+            self._room = max(_SMALL_READ, self._room // 4)
+        elif self._room < READ_SIZE:
+            self._room = min(READ_SIZE, self._room * 2)
 
     def received(self, data: bytes) -> None:
         """Pass bytes of the peer to the engine."""

@@ -45,6 +45,7 @@ LIMITS = {
     "a header line that is kept": "providers/stomp/frames.py _LONGEST_NAME",
     "seconds until the broker is asked whether": "providers/stomp/engine.py _PROBE",
     "nested values in a message": "providers/amqp/wire.py MAX_DEPTH",
+    "values in a frame of AMQP": "providers/amqp/engine/performatives.py _MOST_VALUES",
     "nested values of an object message": "message/object.py MAX_DEPTH",
     "nested values of a JSON body": "app/names.py DEEPEST",
     "tries to find the type": "app/typed.py _MOST_TRIES",

@@ -8,6 +8,7 @@ import socket
 import ssl
 import struct
 import sys
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -157,6 +158,24 @@ def test_bytes_reach_the_engine(parts: Parts) -> None:
     driver, engine, _, _ = parts
     driver.received(b"abc")
     assert engine.received == [b"abc"]
+
+
+def test_a_stream_whose_bytes_take_long_gets_fewer_of_them_in_a_turn_of_the_loop(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many tiny frames would hold up the other connections of the loop. The time that counts is this thread's own."""
+    driver, _, _, _ = parts
+    clock = [0.0]
+    monkeypatch.setattr(time, "thread_time", lambda: clock[0])
+
+    def read(seconds: float) -> int:
+        room = len(driver.get_buffer(-1))
+        monkeypatch.setattr(driver, "received", lambda data: clock.append(clock.pop() + seconds))
+        driver.buffer_updated(room)
+        return room
+
+    rooms = [read(seconds) for seconds in (0.01, 0.3, 0.3, 0.3, 0.3, 0.01, 0.01, 0.01, 0.01, 0.01)]
+    assert [room >> 10 for room in rooms] == [256, 256, 64, 16, 16, 16, 32, 64, 128, 256]
 
 
 def test_the_engine_is_asked_for_its_deadline_and_ticked_then(parts: Parts) -> None:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp.engine.errors import ViolationError
-from pyjmsack.providers.amqp.wire import decode_value
+from pyjmsack.providers.amqp.wire import decode_value, has_more_values, skip
 from pyjmsack.providers.amqp.wire_encode import encode_binary, encode_string, encode_symbol, encode_value
 from pyjmsack.providers.amqp.wire_types import Described, Symbol, UByte, UInt, ULong, UShort
 
@@ -49,6 +49,8 @@ __all__ = [
 ]
 
 DECODE_ERROR = "amqp:decode-error"
+_MOST_VALUES = 4096
+"""The largest number of values in one performative."""
 _NULL = b"\x40"
 _DESCRIBED = b"\x00\x53"
 _LIST32 = Struct(">BII").pack
@@ -449,9 +451,13 @@ def decode(data: bytes, start: int, end: int) -> tuple[Composite, int]:
     """Return the composite value at ``start``, and the position after it.
 
     Raises:
-        ViolationError: the bytes are not a composite value, or a field is missing or has a wrong type.
+        ViolationError: the bytes are not a composite value, a field is missing or has a wrong type, or there are more
+            than ``_MOST_VALUES`` values.
     """
     try:
+        # a value has at least one byte, and the loop spends no time on many values
+        if end - start > _MOST_VALUES and has_more_values(_MOST_VALUES, data, start, skip(data, start, end)):
+            raise ViolationError(DECODE_ERROR, f"a frame has more than {_MOST_VALUES:,} values")
         value, after = decode_value(data, start, end)
     except MessageFormatException as error:
         raise ViolationError(DECODE_ERROR, f"a frame cannot be decoded: {error}") from error

@@ -1,4 +1,4 @@
-"""The elements of an AMQP array share one type, which a hostile peer writes only once (AMQP 1.0 1.6.24)."""
+"""What values cost: the elements of an AMQP array share one type, which a hostile peer writes only once (1.6.24)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import sys
 import tracemalloc
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp.foreign import as_jms
-from pyjmsack.providers.amqp.wire import MAX_DEPTH, decode_value
+from pyjmsack.providers.amqp.wire import MAX_DEPTH, decode_value, has_more_values
+from pyjmsack.providers.amqp.wire_encode import encode_value
 
 
 def described_array(descriptors: bytes, element: bytes, count: int) -> bytes:
@@ -69,3 +72,46 @@ def test_arrays_in_arrays_with_descriptors_are_not_deeper_than_pythons_stack(lev
                 decode_value(raw, 0)
     finally:
         sys.setrecursionlimit(usual)
+
+
+SIMPLE = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**31), 2**31 - 1), st.text(max_size=300), st.binary(max_size=300)
+)
+VALUES = st.recursive(
+    SIMPLE, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+)
+
+
+def _count(value: object) -> int:
+    if isinstance(value, list):
+        return 1 + sum(map(_count, value))
+    if isinstance(value, dict):
+        return 1 + sum(_count(part) for pair in value.items() for part in pair)
+    return 1
+
+
+@given(VALUES)
+def test_values_are_counted_without_decoding_them(value: object) -> None:
+    raw, count = encode_value(value), _count(value)
+    assert has_more_values(count - 1, raw, 0, len(raw))
+    assert not has_more_values(count, raw, 0, len(raw))
+
+
+@pytest.mark.parametrize(
+    ("wire", "count"),
+    [
+        ("e0 06 05 50 01010101 01", 6),
+        ("f0 0000000a 00000005 50 0101010101", 6),
+        ("00 53 25 c0 03 02 40 41", 5),
+    ],
+    ids=["short array", "long array", "description"],
+)
+def test_the_elements_of_an_array_count_too(wire: str, count: int) -> None:
+    raw = bytes.fromhex(wire.replace(" ", ""))
+    assert has_more_values(count - 1, raw, 0, len(raw))
+    assert not has_more_values(count, raw, 0, len(raw))
+
+
+def test_an_array_of_lists_counts_as_many_values_as_it_may_have() -> None:
+    raw = bytes.fromhex("f00000000c" + "00000001" + "c0" + "0504" + "40404040" + "40")
+    assert has_more_values(4, raw, 0, len(raw))

@@ -195,6 +195,20 @@ def test_what_cannot_be_decoded_is_a_violation_and_nothing_else(body: bytes) -> 
     assert condition_of(wire.bytes(frame(0, body))) == "amqp:decode-error"
 
 
+@pytest.mark.parametrize("count", [4000, 5000, 1_000_000])
+def test_many_values_in_a_frame_are_a_violation_before_they_are_decoded(count: int) -> None:
+    """1 MB of them, in an outcome with annotations, held up all connections of a process for 4 seconds."""
+    many = b"\xf0" + struct.pack(">II", count + 5, count) + b"\x53" + b"\x01" * count
+    annotations = b"\xd1" + struct.pack(">II", len(many) + 7, 2) + b"\xa3\x01k" + many
+    state = b"\x00\x53\x27\xd0" + struct.pack(">II", len(annotations) + 6, 3) + b"\x40\x40" + annotations
+    body = b"\x00\x53\x15\xd0" + struct.pack(">II", len(state) + 8, 5) + b"\x41\x43\x40\x41" + state
+    if count < 4096:
+        assert read_disposition(body, 0, len(body))[:3] == (True, 0, 0)
+    else:
+        with pytest.raises(ViolationError, match="more than 4,096 values"):
+            read_disposition(body, 0, len(body))
+
+
 def test_a_tag_of_more_than_32_bytes_is_a_violation() -> None:
     """2.8.7"""
     encoded = p.encode(p.Transfer(handle=0, delivery_id=0, delivery_tag=b"t" * 33))
