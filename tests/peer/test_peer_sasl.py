@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import ssl
 from pathlib import Path
@@ -12,6 +13,7 @@ from peer import Peer
 from peer_faces import Face, Told
 
 from pyjmsack import JMSSecurityException, Queue
+from pyjmsack.providers.amqp.mechanisms import Scram
 
 SECRET = "s3cr3t-of-mine"
 
@@ -115,6 +117,21 @@ def test_a_broker_that_asks_for_hours_of_computing_is_refused(face: Face) -> Non
     with pytest.raises(JMSSecurityException, match="9999999 iterations"):
         face.connect(peer, username="me", password=SECRET)
     assert not peer.all("sasl-response")
+
+
+def test_the_rounds_of_scram_are_computed_beside_the_loop(face: Face, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million rounds take a second. A hostile broker asked for them at each reconnect, and the other connections of
+    the loop stood still."""
+    loops: list[asyncio.AbstractEventLoop | None] = []
+    prove = Scram._prove
+
+    def watched(self: Scram, challenge: bytes) -> bytes:
+        loops.append(asyncio._get_running_loop())
+        return prove(self, challenge)
+
+    monkeypatch.setattr(Scram, "_prove", watched)
+    face.connect(face.peer(mechanisms=SCRAM, passwords={"me": SECRET}), username="me", password=SECRET)
+    assert loops == [None]
 
 
 @pytest.mark.parametrize("outcome", [1, 2, 3])

@@ -144,6 +144,7 @@ NO_LIMITS = {
     "providers/amqp/engine/session.py LARGEST_WINDOW": "a field of AMQP has 32 bits",
     "providers/amqp/engine/session.py _HANDLE_MAX": "a field of AMQP has 32 bits",
     "providers/amqp/mechanisms.py LEAST_ITERATIONS": "in the table together with the most",
+    "providers/amqp/sasl.py _SHOWN": "how much of an offer an error shows",
     "providers/stomp/heads.py _SHOWN": "how much of a caller's own name an error shows",
     "providers/stomp/session.py _MOST_HELD": "how many ACKs leave together",
     "providers/amqp/proton_engine.py MOST_UNASKED": "in the table in a row of words",

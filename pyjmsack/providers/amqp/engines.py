@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from pyjmsack.errors import ConnectionLostException, JMSException
@@ -357,6 +358,7 @@ class AmqpEngine(ABC):
             self._start()
         else:
             self._sasl = self._make_sasl(stream.encrypted)
+            self._sasl.go_on = partial(self.receive_data, b"")
         self.flush()
 
     def receive_data(self, data: bytes) -> None:

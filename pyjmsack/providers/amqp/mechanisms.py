@@ -19,8 +19,8 @@ LEAST_ITERATIONS: Final = 4096
 """The smallest number of iterations that a broker may ask for (RFC 5802 5.1). With fewer iterations, an impostor could
 guess the password from our answer by trial and error."""
 MOST_ITERATIONS: Final = 1_000_000
-"""The largest number of iterations that a broker may ask for. This number takes about a second of computing, during
-which the loop does nothing else. Without a limit, a hostile peer could ask for hours of computing."""
+"""The largest number of iterations that a broker may ask for. This number takes about a second of computing. Without a
+limit, a hostile peer could ask for hours of computing."""
 _LONGEST: Final = 200
 """An error shows at most this many characters of the reason why a login failed."""
 _MALFORMED: Final = (ValueError, LookupError, TypeError)
@@ -38,6 +38,8 @@ class Mechanism:
     challenges: ClassVar[int] = 0
     """The number of challenges that one login may have. There is a limit, because a broker could send challenges
     without end."""
+    slow: ClassVar[bool] = False
+    """Whether :meth:`respond` may take a second, so that another thread than that of the loop must call it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -130,6 +132,7 @@ class Scram(Mechanism):
     """
 
     challenges = 2
+    slow = True
 
     def __init__(self, name: str, username: str, password: str, nonce: str | None = None) -> None:
         from scramp import ScramClient, ScramException  # type: ignore[import-untyped]  # scramp has no type hints

@@ -14,6 +14,7 @@ from pyjmsack.providers.amqp.engine.performatives import Open
 from pyjmsack.providers.amqp.engines import AmqpEngine, EngineListener, EngineOptions
 from pyjmsack.providers.amqp.python_engine import PythonEngine
 from pyjmsack.providers.amqp.sasl import SaslClient
+from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.features import Capabilities, broker_key
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
 from pyjmsack.uri import BrokerUrl
@@ -43,8 +44,8 @@ def engine_class(name: str) -> type[PythonEngine] | type[ProtonEngine]:
     return ProtonEngine
 
 
-def new_engine(url: BrokerUrl, info: ConnectionInfo, listener: EngineListener) -> AmqpEngine:
-    """Return a new engine with the settings of the URL.
+def new_engine(url: BrokerUrl, info: ConnectionInfo, listener: EngineListener, connector: Connector) -> AmqpEngine:
+    """Return a new engine with the settings of the URL. The connector has threads for long work.
 
     Raises:
         UnsupportedFeatureException: the package of the engine is not installed.
@@ -65,6 +66,7 @@ def new_engine(url: BrokerUrl, info: ConnectionInfo, listener: EngineListener) -
             external=encrypted and _has_certificate(url),
             allowed=amqp.sasl_mechanisms,
             hostname=hostname_of(url),
+            elsewhere=connector.elsewhere,
         )
 
     return engine_class(amqp.engine)(listener, login if amqp.sasl_layer else None, options)

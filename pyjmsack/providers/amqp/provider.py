@@ -89,7 +89,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             self._fail_opening(unfit)
             return
         try:
-            engine = self._engine = new_engine(self._url, info, self)
+            engine = self._engine = new_engine(self._url, info, self, self._connector)
         except UnsupportedFeatureException as missing:
             self._fail_opening(missing)
             return

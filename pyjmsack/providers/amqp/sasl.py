@@ -8,7 +8,8 @@ PLAIN only with a switch that would also allow PLAIN without encryption.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from pyjmsack.errors import ConnectionLostException, JMSException, JMSSecurityException
 from pyjmsack.providers.amqp.mechanisms import Mechanism, create, mechanisms
@@ -23,6 +24,9 @@ _MAX_FRAME = 65536
 _MECHANISMS, _INIT, _CHALLENGE, _RESPONSE, _OUTCOME = 0x40, 0x41, 0x42, 0x43, 0x44
 _MOST_NAMES = 100
 """The largest number of mechanisms that are read from the offer of a broker. Further ones are ignored."""
+_SHOWN = 20
+"""An error shows at most this many names of mechanisms, and of each at most this many characters, which is the length
+of the longest legal name (RFC 4422 3.1)."""
 _CODES: dict[object, int] = {
     **{code: code for code in range(_MECHANISMS, _OUTCOME + 1)},
     "amqp:sasl-mechanisms:list": _MECHANISMS,
@@ -44,6 +48,8 @@ class SaslClient:
         external: whether the stream has a client certificate. If so, the mechanism EXTERNAL is tried first.
         allowed: the names of the mechanisms that the user allows. Empty means all mechanisms that this client knows.
         hostname: the name of the virtual host. Empty means no virtual host.
+        elsewhere: ``elsewhere(work, then)`` runs ``work``, which takes long, on a thread. Then it runs ``then`` on the
+            loop. ``None`` means that such work is done at once.
     """
 
     def __init__(
@@ -54,6 +60,7 @@ class SaslClient:
         external: bool,
         allowed: Sequence[str],
         hostname: str = "",
+        elsewhere: Callable[[Callable[[], None], Callable[[], None]], None] | None = None,
     ) -> None:
         self._username = username
         self._password = password
@@ -65,6 +72,13 @@ class SaslClient:
         self.done = False
         self._header_seen = False
         self._mechanism: Mechanism | None = None
+        self._elsewhere = elsewhere
+        self._computing = False
+        """Whether a thread computes a response."""
+        self._response: bytes | JMSException | None = None
+        """The response that a thread computed, or its error."""
+        self.go_on: Callable[[], None] = lambda: None
+        """Called when a thread has computed a response. It has to call :meth:`receive`, perhaps with no bytes."""
 
     def receive(self, data: bytes) -> bytes:
         """Take bytes of the peer. Return the bytes after the outcome of the login, because they belong to AMQP itself.
@@ -78,7 +92,11 @@ class SaslClient:
             if len(self._buffer) < len(_HEADER) and _HEADER.startswith(bytes(self._buffer[:8])):
                 return b""
             self._check_header()
+        self._send_computed()
         while not self.done:
+            if self._computing:
+                self._check_waiting()
+                return b""
             frame = self._next_frame()
             if frame is None:
                 return b""
@@ -120,12 +138,43 @@ class SaslClient:
         if code == _MECHANISMS and self._mechanism is None:
             self._choose(_names(fields[0] if fields else None))
         elif code == _CHALLENGE and self._mechanism is not None:
-            response = self._mechanism.respond(_binary(fields[0] if fields else None))
-            self._write(_RESPONSE, [_encode_binary(response)])
+            self._respond(self._mechanism, _binary(fields[0] if fields else None))
         elif code == _OUTCOME and self._mechanism is not None:
             self._on_outcome(self._mechanism, fields)
         else:
             raise JMSSecurityException(f"unexpected SASL frame {str(value.descriptor)[:40]} from the broker")
+
+    def _respond(self, mechanism: Mechanism, challenge: bytes) -> None:
+        if self._elsewhere is None or not mechanism.slow:
+            self._write(_RESPONSE, [_encode_binary(mechanism.respond(challenge))])
+            return
+        self._computing = True
+        self._elsewhere(partial(self._compute, mechanism, challenge), self._computed)
+
+    def _compute(self, mechanism: Mechanism, challenge: bytes) -> None:
+        """Compute a response. Runs on a thread."""
+        try:
+            self._response = mechanism.respond(challenge)
+        except JMSException as error:
+            self._response = error
+        except Exception as error:  # without its traceback, because the frames hold the password
+            self._response = JMSSecurityException(f"{mechanism.name}: no response: {type(error).__name__}")
+
+    def _computed(self) -> None:
+        self._computing = False
+        self.go_on()
+
+    def _send_computed(self) -> None:
+        response, self._response = self._response, None
+        if isinstance(response, JMSException):
+            raise response
+        if response is not None:
+            self._write(_RESPONSE, [_encode_binary(response)])
+
+    def _check_waiting(self) -> None:
+        """Refuse bytes that a broker sends although it has to wait for a response."""
+        if len(self._buffer) > _MAX_FRAME:
+            raise ConnectionLostException("the peer sent bytes before the response to its SASL challenge")
 
     def _choose(self, offered: Sequence[str]) -> None:
         ours = list(mechanisms(self._username, self._password, external=self._external))
@@ -151,8 +200,9 @@ class SaslClient:
         self.output += frame
 
     def _nothing_in_common(self, offered: Sequence[str], ours: Sequence[str]) -> str:
+        shown = ", ".join(name[:_SHOWN].encode("unicode_escape").decode() for name in offered[:_SHOWN])
         return (
-            f"no SASL mechanism (way to log in) in common: the broker offers {', '.join(offered) or 'none'};"
+            f"no SASL mechanism (way to log in) in common: the broker offers {shown or 'none'};"
             f" this client could use {', '.join(ours)}"
             + (f", limited to {', '.join(sorted(self._allowed))}" if self._allowed else "")
             + ("" if self._username else "; no user name was given")

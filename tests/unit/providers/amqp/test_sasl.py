@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -399,3 +400,56 @@ def test_any_challenges_end_in_a_jms_error_and_never_in_a_login(challenges: list
     with pytest.raises(JMSException):
         sasl.receive(b"".join(challenge(data) for data in challenges) + outcome(0))
     assert not sasl.done
+
+
+@pytest.mark.parametrize("iterations", [4096, 1])
+def test_a_response_that_a_thread_computes_is_sent_when_it_is_there(iterations: int) -> None:
+    begun: list[tuple[Callable[[], None], Callable[[], None]]] = []
+    sasl = SaslClient("me", "secret", external=False, allowed=(), elsewhere=lambda *both: begun.append(both))
+    went_on: list[bool] = []
+    sasl.go_on = lambda: went_on.append(True)
+    sasl.receive(HEADER + mechanisms("SCRAM-SHA-256"))
+    nonce = bytes(sasl.output).partition(b"r=")[2]
+    sasl.output.clear()
+    challenge = frame(0x42, binary(b"r=%sx,s=c2FsdHNhbHRzYWx0c2FsdA==,i=%d" % (nonce, iterations)))
+    assert sasl.receive(challenge + frame(0x42, b"\x40")[:5]) == b""
+    assert not sasl.output
+    ((work, then),) = begun
+    work()
+    assert (bytes(sasl.output), went_on) == (b"", [])
+    then()
+    assert went_on == [True]
+    if iterations == 1:
+        with pytest.raises(JMSSecurityException, match="1 iterations"):
+            sasl.receive(b"")
+    else:
+        sasl.receive(b"")
+        assert b"p=" in sasl.output
+
+
+def test_bytes_before_the_response_to_a_challenge_end_the_connection() -> None:
+    """Meanwhile a thread computes the response, and the bytes of a hostile broker would take memory."""
+    sasl = SaslClient("me", "secret", external=False, allowed=(), elsewhere=lambda work, then: None)
+    sasl.receive(HEADER + mechanisms("SCRAM-SHA-256"))
+    sasl.receive(frame(0x42, binary(b"r=nonce,s=c2FsdA==,i=4096")))
+    sasl.receive(b"\x00" * 65536)
+    with pytest.raises(ConnectionLostException, match="before the response"):
+        sasl.receive(b"\x00")
+
+
+def test_an_offer_of_mechanisms_is_shown_in_part_and_without_control_characters() -> None:
+    names = ["\x1b[31m" + "X" * 100, *(f"M{number}" for number in range(100))]
+    with pytest.raises(JMSSecurityException) as raised:
+        client("me", "secret").receive(HEADER + wide_offer(names))
+    text = str(raised.value)
+    assert len(text) < 1000
+    assert "\x1b" not in text
+    assert "M18" in text
+
+
+def wide_offer(names: list[str]) -> bytes:
+    """Return the frame of an offer with more names than 255 bytes hold."""
+    items = b"".join(struct.pack(">I", len(name)) + name.encode() for name in names)
+    many = b"\xf0" + struct.pack(">II", len(items) + 5, len(names)) + b"\xb3" + items
+    body = b"\x00\x53\x40\xd0" + struct.pack(">II", len(many) + 4, 1) + many
+    return struct.pack(">IBBH", 8 + len(body), 2, 1, 0) + body
