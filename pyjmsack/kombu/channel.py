@@ -22,7 +22,7 @@ from pyjmsack.kombu.envelope import DUPLICATE_ID, ROUTING_KEY, from_jms, reply_d
 from pyjmsack.kombu.names import ExchangeKind, queue_name
 from pyjmsack.kombu.qos import QoS
 from pyjmsack.kombu.receiving import Binding, Delivery, Feed
-from pyjmsack.kombu.refused import NOT_A_TASK, is_worker, reason
+from pyjmsack.kombu.refused import NOT_A_TASK, check_task, is_worker, reason
 from pyjmsack.kombu.window import Window
 from pyjmsack.loggers import get_logger
 
@@ -375,10 +375,13 @@ class Channel(virtual.Channel):
         message = self._received(delivery, no_ack=no_ack)
         if message is None:
             return
+        worker = is_worker(callback)
         try:
+            if worker:
+                check_task(message)
             callback(message)
         except NOT_A_TASK as error:
-            if not is_worker(callback):
+            if not worker:
                 raise
             self._refused(delivery, error)
             if not no_ack:

@@ -7,11 +7,13 @@ end the worker. The broker would then deliver the message again, so that it woul
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pyjmsack import InvalidDestinationException, JMSException, MessageFormatException, UnsupportedFeatureException
 
-__all__ = ["NOT_A_TASK", "OF_THE_MESSAGE", "is_worker", "reason"]
+__all__ = ["NOT_A_TASK", "OF_THE_MESSAGE", "check_task", "is_worker", "reason"]
 
 NOT_A_TASK: Final = (
     ArithmeticError,
@@ -28,6 +30,8 @@ OF_THE_MESSAGE: Final = (InvalidDestinationException, MessageFormatException, Un
 """The errors of a message that cannot be read or sent on, because its sender wrote something that this library refuses.
 All other errors of this library may come from the connection or from the queue."""
 _WORKER: Final = "celery.worker"
+_LONGEST_LIMIT: Final = 1_000_000_000.0
+"""The largest number of seconds of a time limit of a task."""
 _LONGEST: Final = 200
 
 
@@ -53,3 +57,40 @@ def reason(error: Exception) -> str:
     """
     name = type(error).__name__
     return f"{name}: {str(error)[:_LONGEST]}" if isinstance(error, JMSException) else name
+
+
+def check_task(message: Any) -> None:
+    """Check the headers that a worker of Celery reads when a task already has a place in the pool.
+
+    An error at that moment would not give the place back, and a few such tasks would stop a worker with a pool of
+    processes. With an ETA, or behind other tasks, the error would come where nobody can refuse the message.
+
+    Args:
+        message: a message of kombu.
+
+    Raises:
+        ValueError: a header has a wrong type.
+    """
+    headers = message.headers or {}
+    if "task" not in headers:  # a task of the first version of Celery's protocol has everything in its body
+        try:
+            headers = message.payload
+        except Exception:  # kombu raises errors of many kinds, and the worker refuses such a message itself
+            return
+    if not isinstance(headers, Mapping):
+        return
+    limits = headers.get("timelimit")
+    if limits and not (isinstance(limits, list | tuple) and len(limits) == 2 and all(map(_is_limit, limits))):
+        raise ValueError(f"the header timelimit is {limits!r}; expected a list of two numbers of seconds"[:_LONGEST])
+    stamps = headers.get("stamped_headers")
+    if stamps and not (isinstance(stamps, list | tuple) and all(isinstance(name, str) for name in stamps)):
+        raise ValueError(f"the header stamped_headers is {stamps!r}; expected a list of names"[:_LONGEST])
+    if headers.get("stamps") and not isinstance(headers["stamps"], Mapping):
+        raise ValueError(f"the header stamps is {headers['stamps']!r}; expected names and values"[:_LONGEST])
+
+
+def _is_limit(value: Any) -> bool:
+    if value is None:
+        return True
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and not math.isnan(value) and 0 <= value <= _LONGEST_LIMIT

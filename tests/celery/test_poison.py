@@ -11,6 +11,7 @@ import json
 import lzma
 import zlib
 from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import kombu
@@ -71,6 +72,8 @@ UNREADABLE: dict[str, Any] = {
     "a compression that is a list": compressed(b"", ["zlib"]),
 }
 """What kombu cannot read."""
+OLD = {"task": "celery_tasks.add", "id": "poison", "args": [1, 2], "kwargs": {}}
+"""The body of a task in the first version of Celery's protocol."""
 NO_TASKS: dict[str, Any] = {
     "a task without a UUID": {**GOOD, "headers": {"task": "celery_tasks.add"}},
     "a task that is a list": headers(task=[]),
@@ -79,6 +82,15 @@ NO_TASKS: dict[str, Any] = {
     "two parts instead of three": {**GOOD, "body": "[1, 2]"},
     "an ETA that is an object": headers(eta={}),
     "limits that are a word": headers(timelimit="never"),
+    "limits that are a number": headers(timelimit=5),
+    "limits that are words": headers(timelimit=["a", "b"]),
+    "limits that are endless": headers(timelimit=[float("inf"), None]),
+    "stamps that are a number": headers(stamped_headers=5),
+    "stamps that are lists": headers(stamped_headers=[[]]),
+    "a late task with a limit that is a number": headers(
+        timelimit=5, eta=(datetime.now(timezone.utc) + timedelta(seconds=1)).isoformat()
+    ),
+    "an old task with a limit that is a number": {**GOOD, "headers": {}, "body": json.dumps({**OLD, "timelimit": 5})},
     "an old task that is a list": {**GOOD, "headers": {}, "body": '{"task": []}'},
     "an unknown task with a reply to nowhere": {**headers(task="nope"), "properties": {"reply_to": "x" * 5000}},
 }
@@ -97,15 +109,15 @@ def send(session: Session, queue: str, envelopes: dict[str, Any]) -> None:
     ("target", "pool"),
     [
         pytest.param(Target("amqp", "artemis"), "solo", id="amqp-artemis-solo"),
+        pytest.param(Target("amqp", "artemis"), "prefork", id="amqp-artemis-prefork"),
         *(
             pytest.param(
                 Target(protocol, broker),
                 pool,
                 id=f"{protocol}-{broker}-{pool}",
-                marks=pytest.mark.whole_tier("the row above is the same program"),
+                marks=pytest.mark.whole_tier("the rows above are the same program"),
             )
             for protocol, broker, pool in (
-                ("amqp", "artemis", "prefork"),
                 ("stomp", "artemis", "threads"),
                 ("amqp", "classic-6", "solo"),
             )

@@ -325,6 +325,20 @@ def test_yaml_whose_aliases_unfold_without_end_is_refused() -> None:
         read_yaml("\n".join(lines))
 
 
+@pytest.mark.parametrize("empty", ["[]", "{}"])
+def test_yaml_whose_aliases_unfold_to_nothing_without_end_is_refused(empty: str) -> None:
+    """600 bytes took more than a day."""
+    lines = [f"a0: &a0 [{', '.join([empty] * 10)}]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    with pytest.raises(Unreadable, match="1000000 nodes"):
+        read_yaml("\n".join(lines))
+
+
+def test_yaml_with_a_long_key_around_many_values_is_refused() -> None:
+    with pytest.raises(Unreadable, match="at most 1000 characters"):
+        read_yaml("? " + "k" * 100_000 + "\n: [" + "x, " * 10_000 + "x]")
+
+
 @pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system x\nb: *no", "\t- x"])
 def test_what_is_no_yaml_is_unreadable(text: str) -> None:
     with pytest.raises(Unreadable):
