@@ -85,7 +85,7 @@ def _table(path: Path, name: str) -> dict[str, Any]:
             tables = tomllib.load(file)
     except OSError as error:
         raise click.UsageError(f"--context {name}: {path}: {error.strerror}") from error
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # not TOML, not UTF-8, or nested too deeply
         # the text of the error may hold a secret
         raise click.UsageError(f"--context {name}: {path} is not a valid TOML file") from None
     table = tables.get(name)

@@ -99,6 +99,16 @@ def test_a_wrong_context_is_a_usage_error_that_shows_no_secret(tmp_path: Path, t
     assert "s3cret" not in result.output
 
 
+@pytest.mark.parametrize("text", [b"[prod]\nurl = '\xff'\n", b"a = " + b"[" * 100_000], ids=["not UTF-8", "deep"])
+def test_a_file_of_contexts_that_cannot_be_read_is_a_usage_error(tmp_path: Path, text: bytes) -> None:
+    variables = in_context("", tmp_path)
+    (file,) = tmp_path.rglob("contexts.toml")
+    file.write_bytes(text)
+    result = Cli(ABSENT).run("stat", "--context", "prod", **variables)
+    assert result.exit_code == 2
+    assert "is not a valid TOML file" in result.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_printed_for_a_shell(shell: str) -> None:
     printed = Cli(ABSENT).ok("completion", shell)
