@@ -87,6 +87,10 @@ class Bench:
         self._calls.append(call)
         return call
 
+    def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
+        work()
+        self.call_later(0, then)
+
     def pass_by(self, seconds: float) -> None:
         """Let time pass, for timers and for the engine."""
         self.now += seconds
