@@ -143,7 +143,8 @@ class Driver(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Pass the bytes that asyncio has read to the engine."""
         data = bytes(self._buffer[:nbytes])
-        if nbytes < _SMALL_READ:
+        # with TLS each read gets the whole memory, because asyncio drops at the end of a TLS stream what does not fit
+        if nbytes < _SMALL_READ or self.encrypted:
             self.received(data)
             return
         began = time.thread_time()

@@ -84,7 +84,8 @@ NO_TASKS: dict[str, Any] = {
     "limits that are a word": headers(timelimit="never"),
     "limits that are a number": headers(timelimit=5),
     "limits that are words": headers(timelimit=["a", "b"]),
-    "limits that are endless": headers(timelimit=[float("inf"), None]),
+    "a limit that is no number": headers(timelimit=[float("nan"), None]),
+    "a limit larger than every float": headers(timelimit=[10**400, None]),
     "stamps that are a number": headers(stamped_headers=5),
     "stamps that are lists": headers(stamped_headers=[[]]),
     "a late task with a limit that is a number": headers(

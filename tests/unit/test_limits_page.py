@@ -115,7 +115,6 @@ LIMITS = {
     "tracing: characters of another": "otel/limits.py VALUE_LIMIT",
     "tracing: links": "otel/tracing.py LINKS",
     "Celery: characters of a name": "kombu/names.py _LONGEST",
-    "Celery: seconds of a time limit": "kombu/refused.py _LONGEST_LIMIT",
     "Celery: bytes of memory": "kombu/compressed.py LZMA_MEMORY",
     "seconds of a time-out": "core/stats.py LONGEST",
     "seconds that a redelivery": "core/redelivery.py _LONGEST",

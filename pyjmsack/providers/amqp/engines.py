@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 from pyjmsack.errors import ConnectionLostException, JMSException
@@ -358,7 +357,7 @@ class AmqpEngine(ABC):
             self._start()
         else:
             self._sasl = self._make_sasl(stream.encrypted)
-            self._sasl.go_on = partial(self.receive_data, b"")
+            self._sasl.go_on = self._go_on
         self.flush()
 
     def receive_data(self, data: bytes) -> None:
@@ -444,6 +443,13 @@ class AmqpEngine(ABC):
         if self._sasl.done:
             self._start()
         return rest
+
+    def _go_on(self) -> None:
+        """Continue the login, because a thread has computed a response."""
+        try:
+            self.receive_data(b"")
+        except Exception as error:  # nobody above this method would end the connection
+            self.fail(loss(error))
 
     def _opened(self) -> None:
         """Handle the peer's Open frame, which opens the connection and describes the peer."""

@@ -92,11 +92,11 @@ class SaslClient:
             if len(self._buffer) < len(_HEADER) and _HEADER.startswith(bytes(self._buffer[:8])):
                 return b""
             self._check_header()
-        self._send_computed()
         while not self.done:
             if self._computing:
                 self._check_waiting()
                 return b""
+            self._send_computed()
             frame = self._next_frame()
             if frame is None:
                 return b""

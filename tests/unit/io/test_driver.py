@@ -8,12 +8,15 @@ import socket
 import ssl
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pytest
+import trustme
 from io_fakes import RecordingEngine
 from ports import free_ports
 
@@ -176,6 +179,47 @@ def test_a_stream_whose_bytes_take_long_gets_fewer_of_them_in_a_turn_of_the_loop
 
     rooms = [read(seconds) for seconds in (0.01, 0.3, 0.3, 0.3, 0.3, 0.01, 0.01, 0.01, 0.01, 0.01)]
     assert [room >> 10 for room in rooms] == [256, 256, 64, 16, 16, 16, 32, 64, 128, 256]
+    driver.encrypted = True
+    assert {read(0.3) for _ in range(3)} == {256 << 10}
+
+
+def test_the_last_bytes_of_a_tls_stream_arrive_also_if_the_bytes_before_them_took_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """asyncio reads once more when the stream ends. What did not fit in this read was lost: the last messages, or the
+    reason of the end."""
+    seconds = count()
+    monkeypatch.setattr(time, "thread_time", lambda: float(next(seconds)))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("localhost").configure_cert(context)
+    sent = b"AMQP\x03\x01\x00\x00".ljust(400_000, b"x")
+
+    class Slow(FakeEngine):
+        def receive_data(self, data: bytes) -> None:
+            super().receive_data(data)
+            all_sent.wait(0.5)  # the end of the stream is there, too, before the next read
+
+    all_sent = threading.Event()
+
+    def serve(server: socket.socket) -> None:
+        with context.wrap_socket(server.accept()[0], server_side=True) as stream:
+            stream.sendall(sent)
+        all_sent.set()
+
+    async def main(port: int) -> bytes:
+        engine = Slow()
+        url = parse_url(f"amqps://127.0.0.1:{port}?transport.trustAll=true")
+        connector = AsyncioConnector(url, asyncio.get_running_loop(), None)
+        connector.connect(url.endpoints[0], engine, engine.lost.append)
+        await asyncio.wait_for(engine.gone.wait(), 60)
+        return b"".join(engine.received)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        serving = threading.Thread(target=serve, args=(server,))
+        serving.start()
+        received = asyncio.run(main(server.getsockname()[1]))
+        serving.join(60)
+    assert received == sent
 
 
 def test_the_engine_is_asked_for_its_deadline_and_ticked_then(parts: Parts) -> None:
