@@ -212,7 +212,7 @@ def test_the_last_bytes_of_a_tls_stream_arrive_also_if_the_bytes_before_them_too
         connector = AsyncioConnector(url, asyncio.get_running_loop(), None)
         connector.connect(url.endpoints[0], engine, engine.lost.append)
         await asyncio.wait_for(engine.gone.wait(), 60)
-        engine.stream.close()
+        engine.stream.abort()  # Python 3.10 warns of an unclosed transport otherwise
         return b"".join(engine.received)
 
     with socket.create_server(("127.0.0.1", 0)) as server:
