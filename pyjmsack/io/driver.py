@@ -44,7 +44,7 @@ pieces."""
 READ_SIZE = 1 << 18
 """The largest number of bytes that one read takes from the socket."""
 _SMALL_READ = 1 << 14
-"""A read may always take this number of bytes."""
+"""A read may always take this number of bytes, and the time of a smaller read is not measured."""
 _LONG_READ = 0.05
 """If the engine works on the bytes of one read for longer than this number of seconds of CPU, the next read is smaller.
 Otherwise a broker that sends many tiny frames would hold up the other connections of the loop."""
@@ -53,7 +53,7 @@ _START_ONE = "; no broker listens there: start one with `pyjmsack broker`"
 """The next step for a port of this machine at which nobody listens."""
 _MOST_HELPERS = 2
 """The largest number of threads with which one connection works on files. One thread writes large messages. The other
-reads these messages, or certificates."""
+reads these messages, or certificates, or computes the rounds of SCRAM before there are messages."""
 _read_buffers: WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview] = WeakKeyDictionary()
 
 
@@ -143,7 +143,8 @@ class Driver(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Pass the bytes that asyncio has read to the engine."""
         data = bytes(self._buffer[:nbytes])
-        # with TLS each read gets the whole memory, because asyncio drops at the end of a TLS stream what does not fit
+        # with TLS each read gets the whole memory, because at the end of the stream asyncio reads only once more, and
+        # drops the bytes that do not fit
         if nbytes < _SMALL_READ or self.encrypted:
             self.received(data)
             return

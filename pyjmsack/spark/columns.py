@@ -175,9 +175,8 @@ def _row(message: Message, key: str | None) -> tuple[Any, ...]:
         error = _reason(failure)
     group_id = properties.pop(GROUP, None)
     odd = {name: text for name, value in properties.items() if (text := _portable(value)) is not None}
-    kinds = {
-        name: PORTABLE if name in odd else _kind(v) for name, v in properties.items() if name in odd or not _is_text(v)
-    }
+    kinds = {name: _kind(value) for name, value in properties.items() if not _is_text(value)}
+    kinds |= dict.fromkeys(odd, PORTABLE)
     texts = {name: odd[name] if name in odd else _as_text(value) for name, value in properties.items()}
     message_id = message.message_id
     return (
@@ -241,12 +240,9 @@ def _portable(value: Any) -> str | None:
     """Return the value as JSON if JMS does not have its type, or if the value is half a surrogate pair, for which
     Arrow has no bytes. A ``char`` of AMQP may be such a value.
 
-    Return ``None`` otherwise, or if the value cannot be written as JSON.
+    Return ``None`` for any other value, and if the value cannot be written as JSON.
     """
-    if isinstance(value, str):
-        if _is_unicode(value):
-            return None
-    elif value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and _is_unicode(value)):
         return None
     try:
         return portable.encode(ObjectMessage(value))[1]

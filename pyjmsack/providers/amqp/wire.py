@@ -140,7 +140,7 @@ def skip(data: bytes, position: int, end: int, depth: int = 0) -> int:
 
 def has_more_values(most: int, data: bytes, position: int, end: int) -> bool:
     """Return whether there are more than ``most`` values between two positions. The values inside of a list or map
-    count, too. Decoding a value takes up to 50 times as long as counting it.
+    count, too. Counting is quicker than decoding, because it makes no objects, and it ends after ``most`` values.
 
     Raises:
         MessageFormatException: the sizes in the bytes do not fit together.

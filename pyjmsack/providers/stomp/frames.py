@@ -58,6 +58,7 @@ _LITTLE = 262144
 """Up to this number of bytes, the pending bytes are copied, because frames are cut out of ``bytes`` more quickly. More
 bytes are left where they are. Otherwise each of many frames with a wrong content-length would copy all bytes behind."""
 _INCOMPLETE = -1
+"""What a method returns instead of a position, if the last frame has to wait for more bytes."""
 _LONGEST_NAME = 65536
 """If a message is too large to be kept, only some of its header lines are kept, and only lines of at most this number
 of bytes."""
@@ -150,7 +151,7 @@ class FrameParser:
                 data = bytes(pending)
                 pending.clear()
             else:
-                data = cast("bytes", pending)  # all methods that read it are the same, but slices of it are no bytes
+                data = cast("bytes", pending)  # it has the same methods for reading, but its slices are no bytes
         self._wanted = self._body = self._searched = 0
         position = 0
         while 0 <= position < len(data):
@@ -158,6 +159,7 @@ class FrameParser:
                 position = self._split(data, position, frames)
             else:
                 position = self._skip(self._skipping, data, position, frames)
+        # an incomplete frame was searched from its beginning to the end of the data
         kept = len(data) - self._searched if position == _INCOMPLETE else len(data)
         if data is pending:
             del pending[:kept]  # which moves nothing

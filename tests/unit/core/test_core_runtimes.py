@@ -791,6 +791,30 @@ def test_a_task_that_a_call_started_belongs_to_the_call_as_long_as_the_call_runs
     assert belongs == [(False, True, False), (True, False, True), (False, False, False)]
 
 
+def test_a_call_does_not_hold_the_lock_of_the_session_in_whose_listener_its_dispatcher_began_s15() -> None:
+    """A listener that wakes the listener of another session lends it the context, and not its own session."""
+    order: list[str] = []
+
+    async def main() -> None:
+        lock, over = SessionLock(), asyncio.Event()
+        another = TaskDispatcher(asyncio.get_running_loop(), "another")
+
+        async def call() -> None:
+            async with lock.hold():
+                order.append("another")
+            over.set()
+
+        async with lock.hold():
+            another.submit(call)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            order.append("first")
+        await asyncio.wait_for(over.wait(), PATIENCE)
+
+    asyncio.run(main())
+    assert order == ["first", "another"]
+
+
 def test_tasks_take_turns_at_a_session_and_one_may_enter_again_s15() -> None:
     async def main() -> list[str]:
         seen: list[str] = []

@@ -327,7 +327,7 @@ def test_yaml_whose_aliases_unfold_without_end_is_refused() -> None:
 
 @pytest.mark.parametrize("empty", ["[]", "{}"])
 def test_yaml_whose_aliases_unfold_to_nothing_without_end_is_refused(empty: str) -> None:
-    """600 bytes took more than a day."""
+    """Each level took ten times as long as the level before: six levels of 350 bytes a second."""
     lines = [f"a0: &a0 [{', '.join([empty] * 10)}]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     with pytest.raises(Unreadable, match="1000000 nodes"):

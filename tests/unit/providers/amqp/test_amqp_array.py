@@ -44,7 +44,7 @@ def test_the_elements_of_an_array_may_have_a_descriptor(descriptor: str) -> None
     ids=["58 descriptors", "2 descriptors", "a long symbol", "a list", "a boolean"],
 )
 def test_the_elements_of_an_array_cost_no_more_than_their_bytes(descriptors: bytes, why: str) -> None:
-    """S166: with 58 descriptors an element of one byte cost 3,700 bytes: 1 MB took 4 GB and minutes."""
+    """S166: with 58 descriptors an element of one byte cost 3,700 bytes of memory."""
     raw = described_array(descriptors, b"\x50" + b"\x01" * 20_000, 20_000)
     tracemalloc.start()
     try:
