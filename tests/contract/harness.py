@@ -137,9 +137,12 @@ class Jms:
         return json.loads(answer.body)[0] if answer.body else None
 
     async def consumers_of(self, queue: str) -> list[Any]:
-        """Return what Artemis says of the consumers of a queue."""
-        listed = json.loads(await self.manage("listAllConsumersAsJSON"))
-        return [each for each in listed if each.get("queueName") == queue]
+        """Return what Artemis says of the consumers of a queue.
+
+        ``listAllConsumersAsJSON`` would fail if a session of another test ends just now (Artemis 2.56).
+        """
+        wanted = json.dumps({"field": "queue", "operation": "EQUALS", "value": queue})
+        return list(json.loads(await self.manage("listConsumers", wanted, 1, 10))["data"])
 
     async def queues(self) -> list[dict[str, Any]]:
         """Return what Artemis says of this test's queues: what is there, with whom, and what became of the rest."""

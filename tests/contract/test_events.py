@@ -82,7 +82,7 @@ async def test_a_session_that_the_broker_ends_is_an_event(jms: Jms) -> None:
     ended, other = await connection.create_session(AckMode.CLIENT_ACKNOWLEDGE), await connection.create_session()
     consumer, producer = await ended.create_consumer(jms.queue), await ended.create_producer(jms.queue)
     (mine,) = await jms.consumers_of(jms.queue.name)
-    assert await jms.manage("closeSessionWithID", mine["connectionID"], mine["sessionID"])
+    assert await jms.manage("closeSessionWithID", mine["connection"], mine["session"])
     while (told := await events.heard.next())[0] != "session":
         pass
     assert told[1].acknowledge_mode is AckMode.CLIENT_ACKNOWLEDGE

@@ -381,7 +381,7 @@ async def test_a_durable_subscription_survives_a_broker_that_closes_its_consumer
     session = await session_of(jms, client_id=client_id)
     consumer = await session.create_durable_consumer(topic, NAME)
     (mine,) = await jms.consumers_of(f"{client_id}.{NAME}")
-    assert await jms.manage("closeConsumerWithID", mine["sessionID"], str(mine["sequentialId"]))
+    assert await jms.manage("closeConsumerWithID", mine["session"], mine["id"])
     with pytest.raises(JMSException, match="the broker closed the consumer"):
         await consumer.receive(PATIENCE)
     await consumer.close()
