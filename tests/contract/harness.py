@@ -136,21 +136,24 @@ class Jms:
         assert answer.properties["_AMQ_OperationSucceeded"], answer.body
         return json.loads(answer.body)[0] if answer.body else None
 
-    async def consumers_of(self, queue: str) -> list[Any]:
-        """Return what Artemis says of the consumers of a queue.
+    async def listed(self, operation: str, field: str, comparison: str, value: str) -> list[Any]:
+        """Return the rows of a list of Artemis, such as ``listConsumers``, whose field compares so with the value.
 
         ``listAllConsumersAsJSON`` would fail if a session of another test ends just now (Artemis 2.56).
         """
-        wanted = json.dumps({"field": "queue", "operation": "EQUALS", "value": queue})
-        return list(json.loads(await self.manage("listConsumers", wanted, 1, 10))["data"])
+        wanted = json.dumps({"field": field, "operation": comparison, "value": value})
+        return list(json.loads(await self.manage(operation, wanted, 1, 10))["data"])
+
+    async def consumers_of(self, queue: str) -> list[Any]:
+        """Return what Artemis says of the consumers of a queue."""
+        return await self.listed("listConsumers", "queue", "EQUALS", queue)
 
     async def queues(self) -> list[dict[str, Any]]:
         """Return what Artemis says of this test's queues: what is there, with whom, and what became of the rest."""
-        wanted = json.dumps({"field": "name", "operation": "CONTAINS", "value": self.queue.name})
         told = (
             "name messageCount deliveringCount consumerCount messagesAdded messagesAcked messagesExpired messagesKilled"
         )
-        listed = json.loads(await self.manage("listQueues", wanted, 1, 10))["data"]
+        listed = await self.listed("listQueues", "name", "CONTAINS", self.queue.name)
         return [{name: queue[name] for name in told.split()} for queue in listed]
 
     def wire(self) -> Wire:

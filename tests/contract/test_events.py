@@ -82,7 +82,8 @@ async def test_a_session_that_the_broker_ends_is_an_event(jms: Jms) -> None:
     ended, other = await connection.create_session(AckMode.CLIENT_ACKNOWLEDGE), await connection.create_session()
     consumer, producer = await ended.create_consumer(jms.queue), await ended.create_producer(jms.queue)
     (mine,) = await jms.consumers_of(jms.queue.name)
-    assert await jms.manage("closeSessionWithID", mine["connection"], mine["session"])
+    (its_session,) = await jms.listed("listSessions", "id", "EQUALS", mine["session"])
+    assert await jms.manage("closeSessionWithID", its_session["connectionID"], its_session["id"])
     while (told := await events.heard.next())[0] != "session":
         pass
     assert told[1].acknowledge_mode is AckMode.CLIENT_ACKNOWLEDGE
