@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -170,23 +171,37 @@ def targets(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         yield inner if inner in MODULES else base
 
 
-def edges() -> Iterator[Edge]:
-    """Yield every import of the package."""
-    for module, path in MODULES.items():
-        for node, typing_only in imports(ast.parse(path.read_text("utf-8"))):
-            for target in targets(module, node):
-                yield Edge(module, node.lineno, target, typing_only)
+@functools.cache
+def trees() -> dict[str, ast.Module]:
+    """Return every module of the package, parsed when the first test asks, because each worker imports this file."""
+    return {module: ast.parse(path.read_text("utf-8")) for module, path in MODULES.items()}
 
 
-EDGES = list(edges())
-OURS = [edge for edge in EDGES if edge.target.partition(".")[0] == "pyjmsack"]
-OTHERS = [edge for edge in EDGES if edge.target.partition(".")[0] not in ("pyjmsack", "__future__")]
+@functools.cache
+def edges() -> list[Edge]:
+    """Return every import of the package."""
+    return [
+        Edge(module, node.lineno, target, typing_only)
+        for module, tree in trees().items()
+        for node, typing_only in imports(tree)
+        for target in targets(module, node)
+    ]
+
+
+def ours() -> list[Edge]:
+    """Return the imports of our own modules."""
+    return [edge for edge in edges() if edge.target.partition(".")[0] == "pyjmsack"]
+
+
+def others() -> list[Edge]:
+    """Return the imports of the standard library and of other packages."""
+    return [edge for edge in edges() if edge.target.partition(".")[0] not in ("pyjmsack", "__future__")]
 
 
 def test_the_package_was_found() -> None:
     """Guards this file against looking at nothing."""
     assert {layer(module) for module in MODULES} >= {"vocabulary", "spi", "core", "providers.amqp", "io", "sync", "aio"}
-    assert len(OURS) > 100
+    assert len(ours()) > 100
 
 
 def test_every_module_belongs_to_a_known_layer() -> None:
@@ -198,7 +213,7 @@ def test_every_module_belongs_to_a_known_layer() -> None:
 def test_a_layer_imports_only_the_layers_below_it(name: str) -> None:
     """Imports for type checkers count as well: they are knowledge, too."""
     wrong = []
-    for edge in OURS:
+    for edge in ours():
         target = "errors" if name == "broker" and edge.target == "pyjmsack.errors" else layer(edge.target)
         if layer(edge.module) == name and target not in MAY_IMPORT[name] | ANYBODYS:
             wrong.append(str(edge))
@@ -208,18 +223,18 @@ def test_a_layer_imports_only_the_layers_below_it(name: str) -> None:
 def test_the_amqp_engine_imports_nothing_but_the_codec() -> None:
     """So that it can be read, fuzzed and some day published alone."""
     engine, codec = "pyjmsack.providers.amqp.engine", ("pyjmsack.providers.amqp.wire", "pyjmsack.errors")
-    inside = [edge for edge in EDGES if edge.module == engine or edge.module.startswith(f"{engine}.")]
+    inside = [edge for edge in edges() if edge.module == engine or edge.module.startswith(f"{engine}.")]
     assert len(inside) > 20
-    ours = [edge for edge in inside if edge.target.partition(".")[0] == "pyjmsack"]
-    assert not [str(edge) for edge in ours if not edge.target.startswith((engine + ".", *codec))]
-    others = {edge.target.partition(".")[0] for edge in inside} - {"pyjmsack"}
-    assert others <= {"__future__", "bisect", "collections", "dataclasses", "io", "struct", "typing"}
+    own = [edge for edge in inside if edge.target.partition(".")[0] == "pyjmsack"]
+    assert not [str(edge) for edge in own if not edge.target.startswith((engine + ".", *codec))]
+    foreign = {edge.target.partition(".")[0] for edge in inside} - {"pyjmsack"}
+    assert foreign <= {"__future__", "bisect", "collections", "dataclasses", "io", "struct", "typing"}
 
 
 def test_programs_import_public_names_from_the_top_only() -> None:
     """``pyjmsack.aio``, ``broker`` and ``ledger``, not what is inside; but one way to see that a broker is ready."""
     programs = {"cli", "testing", "spark"}
-    inside = [e for e in OURS if layer(e.module) in programs and layer(e.target) in {"aio", "broker", "ledger"}]
+    inside = [e for e in ours() if layer(e.module) in programs and layer(e.target) in {"aio", "broker", "ledger"}]
     shared = ("testing", "pyjmsack.broker.readiness")
     tops = {"pyjmsack.aio", "pyjmsack.broker", "pyjmsack.ledger"}
     assert not [str(edge) for edge in inside if edge.target not in tops and (layer(edge.module), edge.target) != shared]
@@ -227,7 +242,7 @@ def test_programs_import_public_names_from_the_top_only() -> None:
 
 def test_the_faces_know_nothing_of_each_other() -> None:
     """Nor of any provider."""
-    assert not [str(e) for e in OURS if {layer(e.module), layer(e.target)} == FACES]
+    assert not [str(e) for e in ours() if {layer(e.module), layer(e.target)} == FACES]
 
 
 @pytest.mark.parametrize("name", FORBIDDEN_STANDARD_LIBRARY)
@@ -236,7 +251,7 @@ def test_a_layer_stays_away_from_sockets_and_waiting_that_are_not_its_own(name: 
     forbidden = FORBIDDEN_STANDARD_LIBRARY[name]
     assert not [
         str(edge)
-        for edge in OTHERS
+        for edge in others()
         if layer(edge.module) == name and not edge.typing_only and edge.target.partition(".")[0] in forbidden
     ]
 
@@ -244,7 +259,7 @@ def test_a_layer_stays_away_from_sockets_and_waiting_that_are_not_its_own(name: 
 def test_third_party_packages_stay_where_they_belong() -> None:
     """Everything else is the standard library."""
     wrong = []
-    for edge in OTHERS:
+    for edge in others():
         package = edge.target.partition(".")[0]
         known = package in sys.stdlib_module_names or (edge.typing_only and package in {"_typeshed"})
         if not known and package not in THIRD_PARTY.get(layer(edge.module), set()):
@@ -254,7 +269,7 @@ def test_third_party_packages_stay_where_they_belong() -> None:
 
 def test_proton_is_known_to_its_adapter_alone() -> None:
     """So that the library works without it."""
-    known = {edge.module.rpartition(".")[2] for edge in OTHERS if edge.target.partition(".")[0] == "proton"}
+    known = {edge.module.rpartition(".")[2] for edge in others() if edge.target.partition(".")[0] == "proton"}
     assert known == {"proton_engine", "proton_ends", "proton_words"}
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from test_layers import MODULES, OURS
+from test_layers import MODULES, ours, trees
 
 MOST_IN_A_CIRCLE = 3
 MOST_ATTRIBUTES = 22
@@ -54,13 +54,10 @@ class Class(NamedTuple):
 
 def classes() -> Iterator[Class]:
     """Yield every class at the top of a module."""
-    for module, path in MODULES.items():
-        for node in ast.parse(path.read_text("utf-8")).body:
+    for module, tree in trees().items():
+        for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 yield Class(module, node)
-
-
-CLASSES = list(classes())
 
 
 def circles(graph: dict[str, set[str]]) -> Iterator[set[str]]:
@@ -92,7 +89,7 @@ def circles(graph: dict[str, set[str]]) -> Iterator[set[str]]:
 def imported() -> dict[str, set[str]]:
     """Return what each module imports, also for type checkers alone; a package's front is not its parts."""
     graph: dict[str, set[str]] = {module: set() for module in MODULES}
-    for edge in OURS:
+    for edge in ours():
         if edge.target in MODULES and MODULES[edge.target].name != "__init__.py":
             graph[edge.module].add(edge.target)
     return graph
@@ -112,7 +109,7 @@ def test_no_more_than_three_files_import_each_other() -> None:
 
 def test_no_object_has_more_attributes_than_a_reader_can_keep_in_mind() -> None:
     """Those that it sets itself; what it is made of has its own."""
-    sizes = {str(each): len(each.attributes) for each in CLASSES}
+    sizes = {str(each): len(each.attributes) for each in classes()}
     assert max(sizes.values()) > 10
     large = {name for name, size in sizes.items() if size > MOST_ATTRIBUTES}
     assert large == LARGE.keys(), {name: sizes[name] for name in large ^ LARGE.keys()}
@@ -121,18 +118,18 @@ def test_no_object_has_more_attributes_than_a_reader_can_keep_in_mind() -> None:
 def test_no_class_is_cut_into_a_base_class_for_it_alone_in_another_file() -> None:
     """Parts have names and are used; a base class is for several, or for one beside it."""
     heirs: dict[str, list[Class]] = {}
-    for each in CLASSES:
+    for each in classes():
         for base in each.bases:
             heirs.setdefault(base, []).append(each)
     used = {
         node.func.id
-        for path in MODULES.values()
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for tree in trees().values()
+        for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     cut = {
         str(base)
-        for base in CLASSES
+        for base in classes()
         if len(subclasses := heirs.get(base.node.name, [])) == 1
         and subclasses[0].module != base.module
         and base.node.name not in used

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,12 @@ def _one_row(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
 
 def folder(item: pytest.Item) -> str:
     """Return the folder of ``tests`` in which a test is; ``.`` for a file directly in ``tests``."""
-    parts = item.path.relative_to(TESTS).parts if item.path.is_relative_to(TESTS) else ()
+    return _folder(item.path)
+
+
+@cache  # asked several times for each of some 20,000 tests of some 230 files
+def _folder(path: Path) -> str:
+    parts = path.relative_to(TESTS).parts if path.is_relative_to(TESTS) else ()
     return parts[0] if len(parts) > 1 else "."
 
 

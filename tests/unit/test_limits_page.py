@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -155,6 +156,7 @@ NO_LIMITS = {
 """Numbers whose names look like those of limits, and why the table has no row for them."""
 
 
+@functools.cache  # when the first test asks, because each worker imports this file
 def constants() -> dict[str, float]:
     """Return the numbers that the modules of :data:`ROOMS` give a name in capitals, by file and name."""
     top = TOP / "pyjmsack"
@@ -177,31 +179,30 @@ def _number(node: ast.expr | None) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-CONSTANTS = constants()
 EVERY_OPTION = {**OPTIONS, **DESTINATION_OPTIONS}
 
 
 @pytest.mark.parametrize("what", LIMITS)
 def test_a_fixed_limit_is_that_of_the_code(what: str) -> None:
     found = [limit for name, limit, _ in ROWS if name.startswith(what)]
-    value = f"{int(CONSTANTS[LIMITS[what]]):,}"
+    value = f"{int(constants()[LIMITS[what]]):,}"
     if what == "rounds of hashing":
-        value = f"{CONSTANTS['providers/amqp/mechanisms.py LEAST_ITERATIONS']:,} to {value}"
+        value = f"{constants()['providers/amqp/mechanisms.py LEAST_ITERATIONS']:,} to {value}"
     assert found == [value]
 
 
 def test_each_limit_of_the_code_is_in_the_table() -> None:
     """A new one needs a row, or a reason why nobody else chooses what it limits."""
-    assert set(filter(WORDS.search, CONSTANTS)) - {*LIMITS.values()} == set(NO_LIMITS)
+    assert set(filter(WORDS.search, constants())) - {*LIMITS.values()} == set(NO_LIMITS)
 
 
 def test_the_checks_in_a_second_follow_from_the_shortest_time_between_two() -> None:
     (checks,) = [limit for name, limit, _ in ROWS if name.startswith("checks of the idle time-outs")]
-    assert int(checks) == round(1 / CONSTANTS["providers/amqp/engine/idle.py LEAST_INTERVAL"])
+    assert int(checks) == round(1 / constants()["providers/amqp/engine/idle.py LEAST_INTERVAL"])
 
 
 def test_the_links_that_nobody_asked_for_are_on_the_page() -> None:
-    unasked = CONSTANTS["providers/amqp/proton_engine.py MOST_UNASKED"]
+    unasked = constants()["providers/amqp/proton_engine.py MOST_UNASKED"]
     assert f"although nobody asked for them; {unasked} with `amqp.engine=proton`" in PAGE.read_text()
 
 
