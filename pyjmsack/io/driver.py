@@ -49,6 +49,10 @@ _LONG_READ = 0.05
 """If the engine works on the bytes of one read for longer than this number of seconds of CPU, the next read is smaller.
 Otherwise a broker that sends many tiny frames would hold up the other connections of the loop."""
 
+_FAREWELL = 5.0
+"""After this number of seconds a socket is closed although the peer has not read the last bytes, or has not answered
+the end of TLS."""
+
 _START_ONE = "; no broker listens there: start one with `pyjmsack broker`"
 """The next step for a port of this machine at which nobody listens."""
 _MOST_HELPERS = 2
@@ -210,6 +214,8 @@ class Driver(asyncio.BufferedProtocol):
     def retick(self) -> None:
         """Call the engine's ``tick`` in the next turn of the loop, because the deadline of the engine may have
         changed."""
+        if self._closing:
+            return
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(self._loop.time(), self._tick)
@@ -276,12 +282,24 @@ class Driver(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def close(self) -> None:
-        """Write the remaining bytes and close the socket."""
-        if not self._closing and self._transport is not None:
-            self._paused = False
+        """Write the remaining bytes and close the socket.
+
+        If the socket is full, close the socket at once, because the peer does not read. Failover repeats the pending
+        sends at another broker, and this peer would get them too if it reads again later. A peer that stops to read
+        now gets a few seconds.
+        """
+        if self._closing or self._transport is None:
+            return
+        if not self._paused:
             self.flush()
+        if self._paused:
+            self.abort()
+        elif not self._closing:  # the flush may have failed
             self._closing = True
             self._transport.close()
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = self._loop.call_at(self._loop.time() + _FAREWELL, self._transport.abort)
 
     def abort(self) -> None:
         """Close the socket at once. Bytes that are not written yet are dropped."""

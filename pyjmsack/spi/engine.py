@@ -73,7 +73,7 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None:
-        """Write the remaining bytes, then close the stream."""
+        """Write the remaining bytes, then close the stream. If the peer does not read, drop these bytes."""
         ...
 
     def abort(self) -> None:

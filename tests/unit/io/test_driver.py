@@ -246,15 +246,49 @@ def test_a_deadline_that_came_nearer_replaces_the_old_one(parts: Parts) -> None:
     assert loop.pending() == [100.2]
 
 
-def test_close_writes_what_is_left_also_past_a_full_socket(parts: Parts) -> None:
+def test_close_writes_what_is_left(parts: Parts) -> None:
     driver, engine, transport, _ = parts
-    driver.pause_writing()
     engine.output = [b"bye"]
     driver.close()
     assert (transport.written, transport.state) == ([b"bye"], "closed")
     engine.output = [b"late"]
     driver.flush()
     assert transport.written == [b"bye"]
+
+
+def test_close_writes_nothing_to_a_peer_that_does_not_read(parts: Parts) -> None:
+    """What is pending is repeated at another broker, and this one may read again some day."""
+    driver, engine, transport, _ = parts
+    driver.pause_writing()
+    engine.output = [b"pending"]
+    driver.close()
+    assert (transport.written, transport.state) == ([], "aborted")
+
+
+def test_close_ends_at_once_if_the_last_bytes_fill_the_socket(parts: Parts) -> None:
+    driver, engine, transport, _ = parts
+    transport.write = lambda data: (transport.written.append(data), driver.pause_writing())
+    engine.output = [b"x" * (1 << 20), b"more"]
+    driver.close()
+    assert (len(transport.written), transport.state) == (1, "aborted")
+
+
+def test_a_peer_that_never_reads_the_last_bytes_keeps_the_socket_for_a_few_seconds_only(parts: Parts) -> None:
+    driver, engine, transport, loop = parts
+    engine.output = [b"bye"]
+    driver.close()
+    driver.retick()
+    (end,) = loop.pending()
+    assert end - loop.now == 5
+    loop.fire()
+    assert transport.state == "aborted"
+
+
+def test_a_socket_that_closes_in_time_is_not_aborted(parts: Parts) -> None:
+    driver, _, transport, loop = parts
+    driver.close()
+    driver.connection_lost(None)
+    assert (loop.pending(), transport.state) == ([], "closed")
 
 
 def test_abort_drops_what_is_left(parts: Parts) -> None:
@@ -277,9 +311,10 @@ def test_the_end_of_the_socket_stops_the_timer_and_tells_the_engine(parts: Parts
 def test_no_timer_is_set_by_bytes_that_arrive_while_closing(parts: Parts) -> None:
     driver, engine, _, loop = parts
     driver.close()
-    engine.deadline = 105.0
+    before = loop.pending()
+    engine.deadline = 102.0
     driver.received(b"x")
-    assert loop.pending() == []
+    assert loop.pending() == before
 
 
 def test_a_stream_that_is_not_connected_yet_can_be_flushed_and_closed() -> None:
