@@ -55,6 +55,8 @@ class StompPeer:
         self.queue = {str(number): body for number, body in enumerate(messages)}
         self.frames: list[Received] = []
         self.beats = 0
+        self.ended = 0
+        """How many connections have ended."""
         self.errors: list[BaseException] = []
         self._pending: dict[str, tuple[str, str]] = {}
         self._changed = threading.Condition()
@@ -91,6 +93,11 @@ class StompPeer:
         """Wait for heart-beats."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.beats >= count, PATIENCE), f"{self.beats} heart-beats"
+
+    def wait_end(self) -> None:
+        """Wait until a connection has ended, and all that came on it was read."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.ended, PATIENCE), "the connection has not ended"
 
     def log(self, *commands: str) -> list[str]:
         """Return the frames in short, those of some commands or all."""
@@ -197,6 +204,7 @@ class StompPeer:
                 self.errors.append(error)
             self._socket.close()
             with self._changed:
+                self.ended += 1
                 self._changed.notify_all()
 
     def _serve(self, connection: socket.socket) -> None:

@@ -1,12 +1,14 @@
-"""A session that is closed while another thread, or task, is in a call of it (S84, S125)."""
+"""A session that is closed while another thread, or task, is in a call of it (S84, S125), and a broker that is given up
+while it does not read (S101)."""
 
 from __future__ import annotations
 
+from threading import Event
 from typing import Any
 
 import pytest
 from peer_faces import Face
-from stomp_peer import ARTEMIS, CLASSIC, StompPeer, ignore, start
+from stomp_peer import ARTEMIS, CLASSIC, Received, StompPeer, ignore, start
 
 from pyjmsack import AckMode, IllegalStateException, Queue, TransactionRolledBackException
 
@@ -78,3 +80,22 @@ def test_a_consumer_that_is_created_while_its_session_is_closed_takes_no_message
         creation.result(timeout=60)
     (subscribed,), (unsubscribed,) = peer.all("SUBSCRIBE"), peer.wait("UNSUBSCRIBE")
     assert unsubscribed.headers["id"] == subscribed.headers["id"]
+
+
+def test_sends_that_are_repeated_at_another_broker_do_not_go_to_the_silent_one_too(face: Face) -> None:
+    """S101: the broker froze while the client had 20 MB for it, and goes on when the client has given it up."""
+    awake = Event()
+
+    def freeze(peer: StompPeer, frame: Received) -> bool:
+        return frame.command == "SEND" and awake.wait(60)
+
+    frozen, other = start(face, rule=freeze, heart_beat="300,0"), start(face, heart_beat="0,0")
+    connection = face.failover(f"{frozen.url}?stomp.heartBeat=300", other.url)
+    producer = connection.create_session().create_producer(QUEUE)
+    sends = [producer.send_async(b"x" * 1_000_000) for _ in range(20)]
+    for send in sends:
+        send.result(60)
+    awake.set()
+    frozen.wait_end()
+    assert len(other.all("SEND")) == 20
+    assert len(frozen.all("SEND")) < 10  # as many as the buffers of the system hold

@@ -158,11 +158,11 @@ class SenderEnd(LinkEnd, Protocol):
         """Whether the peer asks for a drain, so that this client has to use up or give back its credit."""
         ...
 
-    def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
+    def send(self, payload: bytes, context: Any, *, state: bytes = b"", left: Callable[[], None] | None = None) -> None:
         """Send a message. ``state`` is an encoded delivery state, for example the open transaction.
 
-        The engine passes ``context`` to :meth:`LinkHandler.on_outcome`, unless ``settled`` is true, because then the
-        message gets no outcome.
+        The engine passes ``context`` to :meth:`LinkHandler.on_outcome`. If ``left`` is given, the message is sent
+        settled, and gets no outcome. The engine calls ``left`` when the last frame of the message was sent.
         """
         ...
 

@@ -191,7 +191,7 @@ class ProtonSender(ProtonLink):
         """Whether the peer asks for a drain, so that this client has to use up or give back its credit."""
         return self._link is not None and bool(self._link.drain_mode)
 
-    def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
+    def send(self, payload: bytes, context: Any, *, state: bytes = b"", left: Callable[[], None] | None = None) -> None:
         """Send a message."""
         assert self._link is not None  # the provider sends nothing on a link that is over
         tag = str(next(self._tags))
@@ -200,14 +200,16 @@ class ProtonSender(ProtonLink):
             put_state(state, delivery)
         self._link.stream(payload)
         self._link.advance()
-        if settled:
-            delivery.settle()
-        else:
+        if left is None:
             self._unsettled[tag] = context
+        else:  # proton does not tell when the bytes have left
+            delivery.settle()
+            left()
 
     def stream(self, context: Any, wants: Callable[[], None], *, state: bytes = b"", settled: bool = False) -> Gathered:
         """Begin a message that is written in pieces. The pieces are gathered in memory."""
-        return Gathered(partial(self.send, context=context, state=state, settled=settled), wants)
+        left = _nothing if settled else None  # the end of the pieces tells the caller
+        return Gathered(partial(self.send, context=context, state=state, left=left), wants)
 
     def drained(self) -> None:
         """Tell the peer that the rest of the credit is not needed, because the peer asked for a drain."""
@@ -231,6 +233,10 @@ class ProtonSender(ProtonLink):
         context = self._unsettled.pop(delivery.tag)
         delivery.settle()
         self.owner.on_outcome(context, state)
+
+
+def _nothing() -> None:
+    """Do nothing: the caller learns in another way that the message has left."""
 
 
 class Gathered:

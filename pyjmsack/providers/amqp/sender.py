@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from pyjmsack.errors import (
@@ -167,9 +168,8 @@ class AmqpSender(AmqpLink):
             self._upload = Upload(outbound, payload, reading, self._engine.flush, self._uploaded)
             self._upload.begin(self._link, state)
             return
-        self._link.send(payload, outbound, state=state, settled=outbound.presettled)
-        if outbound.presettled:
-            outbound.done(None)
+        left = partial(outbound.done, None) if outbound.presettled else None
+        self._link.send(payload, outbound, state=state, left=left)
 
     def _uploaded(self, error: JMSException | None) -> None:
         """Finish a message that is sent in pieces, because its last piece was written or its body cannot be read.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any, Final
 
@@ -168,16 +168,20 @@ class Assembly:
 class Outgoing:
     """A message that is sent in several transfers, or that waits for room in the peer's session window (2.5.6)."""
 
-    __slots__ = ("_delivery_id", "_heads", "_payload", "_position", "_settled", "_state", "link")
+    __slots__ = ("_delivery_id", "_heads", "_payload", "_position", "_state", "_told", "link", "settled")
 
-    def __init__(self, link: Any, heads: TransferHeads, payload: bytes, state: bytes, settled: bool) -> None:
+    def __init__(
+        self, link: Any, heads: TransferHeads, payload: bytes, state: bytes, told: Callable[[], None] | None
+    ) -> None:
         self.link = link
         self._heads = heads
         self._delivery_id = 0
         """The number of the message. The message gets this number with its first transfer."""
         self._payload = memoryview(payload)
         self._state = state
-        self._settled = settled
+        self.settled = told is not None
+        self._told = told
+        """Called when a settled message was sent completely."""
         self._position = -1
         """The number of bytes that were sent. -1 before the first transfer."""
 
@@ -195,7 +199,7 @@ class Outgoing:
     def _head(self, begun: bool, more: bool, size: int) -> bytes:
         if begun:
             return self._heads.following(more, size)
-        return self._heads.first(self._delivery_id, self._settled, self._state, more, size)
+        return self._heads.first(self._delivery_id, self.settled, self._state, more, size)
 
     @property
     def done(self) -> bool:
@@ -204,7 +208,9 @@ class Outgoing:
 
     def left(self) -> None:
         """Count the message as sent, because its last transfer was sent."""
-        self.link.sent()
+        self.link.sent(self)
+        if self._told is not None:
+            self._told()
 
 
 class States:

@@ -120,8 +120,9 @@ class SenderLink(Link):
         """The contexts (the objects that :meth:`send` got) of the messages that have no outcome yet. The key is the
         delivery-id."""
         self._waiting: dict[object, Any] = {}
-        """The contexts (the objects that :meth:`send` got) of the messages of which no transfer was sent yet. The key
-        is the object that waits in the session's queue. A message whose outcome is not wanted is not in this table."""
+        """The contexts (the objects that :meth:`send` got) of the messages of which no transfer was sent yet, and of
+        the settled messages of which the last transfer was not sent yet. The key is the object that waits in the
+        session's queue. A message that is sent in pieces, and whose outcome is not wanted, is not in this table."""
         self._heads = TransferHeads(session.channel, local.handle)
         self._room = 0
         self._queued = 0
@@ -141,14 +142,15 @@ class SenderLink(Link):
         super().attached(remote)
         self._room = self._session.max_frame_size - TransferHeads.SIZE
 
-    def send(self, payload: bytes, context: Any, *, state: bytes = b"", settled: bool = False) -> None:
+    def send(self, payload: bytes, context: Any, *, state: bytes = b"", left: Callable[[], None] | None = None) -> None:
         """Send one message.
 
         Args:
             payload: the encoded sections of the message.
-            context: the engine returns this object with the outcome, unless ``settled`` is true.
+            context: the engine returns this object with the outcome.
             state: an encoded delivery state for the message, for example the state of a transaction (4.5.8).
-            settled: whether the message is sent settled, because no outcome is wanted.
+            left: if given, the message is sent settled and gets no outcome. ``left`` is called when the last transfer
+                was sent: in this method, or when the peer opens its session window.
 
         Raises:
             StateError: there is no credit.
@@ -160,15 +162,17 @@ class SenderLink(Link):
         session = self._session
         size = len(payload)
         if size <= self._room and not state and session.take_window():
+            settled = left is not None
             delivery_id = session.next_delivery_id(None if settled else self)
             if not settled:
                 self.unsettled[delivery_id] = context
             session.connection.put(self._heads.whole(delivery_id, settled, size), payload)
+            if left is not None:
+                left()
         else:
             self._queued += 1
-            outgoing = Outgoing(self, self._heads, payload, state, settled)
-            if not settled:
-                self._waiting[outgoing] = context
+            outgoing = Outgoing(self, self._heads, payload, state, left)
+            self._waiting[outgoing] = context
             session.queue(outgoing)
 
     def stream(
@@ -190,9 +194,9 @@ class SenderLink(Link):
         """Remember a message that waits to be sent and whose outcome is wanted."""
         self._waiting[outgoing] = context
 
-    def number(self, outgoing: object) -> int:
+    def number(self, outgoing: Outgoing | OutgoingStream) -> int:
         """Return a new delivery-id for a message that waited, because its first transfer is sent now."""
-        if outgoing not in self._waiting:
+        if outgoing.settled or outgoing not in self._waiting:
             return self._session.next_delivery_id(None)
         delivery_id = self._session.next_delivery_id(self)
         self.unsettled[delivery_id] = self._waiting.pop(outgoing)
@@ -206,12 +210,12 @@ class SenderLink(Link):
             self.unsettled.pop(delivery_id, None)
             self._session.forget_unsettled((delivery_id,))
 
-    def unsent(self) -> None:
+    def unsent(self, outgoing: object) -> None:
         """Take back the credit of a message that was given up before any part was sent. Another message may use the
         credit."""
         self._delivery_count = (self._delivery_count - 1) & SERIAL_MASK
         self.credit += 1
-        self.sent()
+        self.sent(outgoing)
 
     def abandon(self) -> list[Any]:
         """Return the contexts (the objects that :meth:`send` got) of all messages without an outcome, and forget
@@ -222,8 +226,9 @@ class SenderLink(Link):
         self._waiting.clear()
         return contexts
 
-    def sent(self) -> None:
+    def sent(self, outgoing: object) -> None:
         """Remember that a queued message was sent completely."""
+        self._waiting.pop(outgoing, None)
         self._queued -= 1
         if not self._queued and self._drained_later:
             self._drained_later = False

@@ -33,12 +33,12 @@ class OutgoingStream:
         "_over",
         "_piece",
         "_session",
-        "_settled",
         "_state",
         "_waiting",
         "_wants",
         "_written",
         "link",
+        "settled",
     )
 
     def __init__(
@@ -57,7 +57,7 @@ class OutgoingStream:
         self._context = context
         self._wants = wants
         self._state = state
-        self._settled = settled
+        self.settled = settled
         self._delivery_id: int | None = None
         self._piece = memoryview(b"")
         self._waiting = False
@@ -73,7 +73,7 @@ class OutgoingStream:
             return
         if not self._written:
             self._written = True
-            if not self._settled:
+            if not self.settled:
                 self.link.expect(self, self._context)
         self._piece, self._last = memoryview(piece), last
         self._queue()
@@ -84,7 +84,7 @@ class OutgoingStream:
         if self.link.detached or self._over:
             return
         if not self._written:
-            self.link.unsent()
+            self.link.unsent(self)
             self._over = True
             return
         self.link.forget(self, self._delivery_id)
@@ -114,7 +114,7 @@ class OutgoingStream:
         if begun:
             return self._heads.following(more, size)
         assert self._delivery_id is not None  # frame() has given the message its number
-        return self._heads.first(self._delivery_id, self._settled, self._state, more, size)
+        return self._heads.first(self._delivery_id, self.settled, self._state, more, size)
 
     @property
     def done(self) -> bool:
@@ -126,6 +126,6 @@ class OutgoingStream:
         one."""
         self._waiting = False
         if self._over:
-            self.link.sent()
+            self.link.sent(self)
         else:
             self._session.connection.when_empty(self._wants)

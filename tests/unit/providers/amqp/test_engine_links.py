@@ -126,8 +126,10 @@ def test_an_outcome_is_told_as_the_peer_said_it(state: Any) -> None:
 def test_a_message_that_is_sent_settled_has_no_outcome() -> None:
     wire = Wire()
     link = wire.sender(wire.session())
-    link.send(b"m", "context", settled=True)
+    left: list[None] = []
+    link.send(b"m", "context", left=lambda: left.append(None))
     assert wire.one(Transfer).settled
+    assert len(left) == 1
     assert link.abandon() == []
     assert wire.say(Disposition(role=True, first=0, settled=True, state=ACCEPTED)) == []
 
@@ -202,10 +204,10 @@ def test_a_link_that_ends_leaves_no_gap_in_the_numbers_of_others(settled: bool, 
     if stream:
         ending.stream("dropped", lambda: None, settled=settled).write(b"1", last=True)
     else:
-        ending.send(b"1", "dropped", settled=settled)
+        ending.send(b"1", "dropped", left=(lambda: None) if settled else None)
     going_on.send(b"2", "kept")
     ending.detach(closed=True)
-    assert ending.abandon() == ([] if settled else ["dropped"])
+    assert ending.abandon() == ([] if settled and stream else ["dropped"])
     wire.credit(going_on, 10)
     assert _numbers(wire) == [0]
     assert wire.say(Disposition(role=True, first=0, settled=True, state=ACCEPTED)) == [

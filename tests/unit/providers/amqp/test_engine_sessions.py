@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -52,6 +53,42 @@ def test_no_more_transfers_leave_than_the_peer_s_window_has_room_for(first_id: i
         wire.say(windows((first_id + step) & SERIAL_MASK, 1))
     assert wire.said() == []
     assert b"".join(payloads) == b"x" * 2100
+
+
+def shut_sender(wire: Wire) -> Any:
+    """Return a link with credit, whose session has a window for one transfer."""
+    session = wire.session(window=0)
+    link = session.attach_sender(sending())
+    wire.say(Attach(link_name="s", handle=0, role=True, target=Target()))
+    wire.credit(link, 10, next_incoming_id=0, window=1)
+    wire.said()
+    return link
+
+
+def test_a_settled_message_has_left_when_the_window_took_its_last_transfer() -> None:
+    """2.5.6: a send without an outcome is done then, and not before."""
+    wire = Wire()
+    link = shut_sender(wire)
+    left: list[str] = []
+    for name in ("first", "second"):
+        link.send(b"x" * 700, name, left=partial(left.append, name))
+    steps = []
+    for received in range(1, 5):
+        steps.append([*left])
+        wire.say(windows(received, 1))
+    assert steps == [[], ["first"], ["first"], ["first", "second"]]
+    assert link.abandon() == []
+
+
+def test_a_settled_message_that_its_link_keeps_back_for_ever_is_given_back() -> None:
+    """2.5.6: the link ends while the window is shut. The caller has to learn that the message was dropped."""
+    wire = Wire()
+    link = shut_sender(wire)
+    left: list[None] = []
+    for name in ("gone", "kept back"):
+        link.send(b"m", name, left=lambda: left.append(None))
+    link.detach(closed=True)
+    assert (len(left), link.abandon()) == (1, ["kept back"])
 
 
 @pytest.mark.parametrize("window", [2**31, 2**32 - 1])
