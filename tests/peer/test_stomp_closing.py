@@ -1,5 +1,5 @@
 """A session that is closed while another thread, or task, is in a call of it (S84, S125), and a broker that is given up
-while it does not read (S101)."""
+while it does not read (S91)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_consumer_that_is_created_while_its_session_is_closed_takes_no_message
 
 
 def test_sends_that_are_repeated_at_another_broker_do_not_go_to_the_silent_one_too(face: Face) -> None:
-    """S101: the broker froze while the client had 20 MB for it, and goes on when the client has given it up."""
+    """S91: the broker froze while the client had 20 MB for it, and goes on when the client has given it up."""
     awake = Event()
 
     def freeze(peer: StompPeer, frame: Received) -> bool:
