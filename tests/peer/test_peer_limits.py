@@ -197,6 +197,20 @@ def test_messages_without_credit_end_the_link_and_not_its_neighbour(face: Face) 
     ends_alone(peer, consumer, neighbour)
 
 
+def test_messages_without_credit_on_a_link_without_a_source_fail_the_call_that_asked_for_the_link(face: Face) -> None:
+    """AMQP 1.0 2.6.3, 2.6.7: the link is given up before the broker says why it refuses the link."""
+    peer = face.peer(silent={"attach"})
+    session = face.connect(peer).create_session()
+    creating = face.background(session.create_consumer, Queue("flood"))
+    attach = peer.wait_frames("attach")[0]
+    body = described(0x12, [attach["name"], uint(7), False, None, None, None, None, None, None, uint(0)])
+    flood = [struct.pack(">IBBH", len(body) + 8, 2, 0, 1) + body]
+    flood += [transfer(number, text("x"), handle=7) for number in range(3000)]
+    peer.do(lambda: peer.connections[0].write_raw(b"".join(flood)))
+    with pytest.raises(JMSException, match="without credit"):
+        creating.result(60)
+
+
 @pytest.mark.parametrize("engine", ["python", "proton"])
 def test_a_sender_that_counts_backwards_gives_itself_no_credit(face: Face, engine: str) -> None:
     """AMQP 1.0 2.6.7: one Flow gave credit for 2^30 messages, so the limit of the test above never came."""

@@ -323,6 +323,7 @@ class AmqpReceiver(AmqpLink):
         self.aside.cancel()  # because the consumer must get only one error
         self._part()
         self._engine.flush()
+        self._fail_opening(error)  # the broker may send messages before its Attach frame names the source
         self._sink.detached(error)
         self._forget_arrivals(error)
         self._end_drain(error)

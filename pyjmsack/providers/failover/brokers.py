@@ -112,7 +112,7 @@ def learn(
             the list to the known brokers, ``IGNORE`` changes nothing.
     """
     offered = metadata.properties.get("failover-server-list")
-    if action == "IGNORE" or not isinstance(offered, Sequence):
+    if action == "IGNORE" or not isinstance(offered, Sequence) or isinstance(offered, str | bytes):
         return [*members]
     if len(offered) > MOST:
         log.warning("a broker named %d other brokers; only the first %d are used", len(offered), MOST)
@@ -162,6 +162,8 @@ def with_file(members: Sequence[BrokerUrl], path: str | None) -> list[BrokerUrl]
     if path is None:
         return [*members]
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise ValueError("this is no regular file")  # reading a pipe could take for ever
         with Path(path).open(encoding="utf-8") as file:
             text = file.read(MOST_CHARACTERS + 1)
         if len(text) > MOST_CHARACTERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -321,3 +322,13 @@ def test_a_file_is_read_before_each_round_and_a_bad_one_changes_nothing(
     bench.clock.pass_by(10)
     assert bench.tried[-1] == "c"
     assert bench.opened.done
+
+
+def test_a_pipe_in_the_place_of_the_file_does_not_stop_the_loop(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with caplog.at_level(logging.WARNING, "pyjmsack.failover"):
+        bench = Bench("amqp://a", f"updateURIsURL={tmp_path / 'pipe'}")
+    assert bench.tried == ["a"]
+    assert "no regular file" in caplog.text

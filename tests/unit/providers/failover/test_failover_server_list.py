@@ -38,6 +38,14 @@ def test_the_list_replaces_or_adds_or_is_ignored(action: str, expected: list[str
     assert learned(members("amqp://a", "amqp://b"), action, C) == expected
 
 
+@pytest.mark.parametrize("header", ["amqp://c:5", b"c", 5])
+def test_a_value_that_is_no_list_of_brokers_changes_nothing(header: Any) -> None:
+    """Over STOMP each header is a text."""
+    known = members("amqp://a", "amqp://b")
+    metadata = ConnectionMetadata("STOMP 1.2", "x", "1", "1", properties={"failover-server-list": header})
+    assert learn(known, known, known[0], metadata, "REPLACE") == known
+
+
 @pytest.mark.option("failover.amqpOpenServerListAction", "amqp")
 def test_the_url_says_what_is_done_with_the_list() -> None:
     """A.1 ``failover.amqpOpenServerListAction``: without it the broker at hand and those of the list are known."""
