@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from peer_faces import Face
+from peer_faces import Face, Told
 from stomp_peer import ARTEMIS, CLASSIC, Received, StompPeer, drop, ignore, refuse, start
 
 from pyjmsack import (
@@ -191,3 +191,30 @@ def test_a_frame_larger_than_classic_takes_is_refused(face: Face) -> None:
         producer.send(b"x" * 2048)
     producer.send(b"x" * 1024)
     assert len(peer.all("SEND")) == 1
+
+
+# -- messages beyond the window ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("server", "prefetch", "size", "most"),
+    [pytest.param(CLASSIC, 5, 1, 106, id="classic"), pytest.param(ARTEMIS, 2, 100_000, 11, id="artemis")],
+)
+def test_a_broker_that_ignores_the_window_loses_its_connection(
+    face: Face, server: str, prefetch: int, size: int, most: int
+) -> None:
+    """S52: the window is all that bounds the memory. Artemis counts bytes: 4 windows of 8 KB, and 1 MB."""
+    peer = start(face, server)
+    connection = face.connect(peer, f"jms.prefetchPolicy.all={prefetch}")
+    connection.exception_listener = heard = Told()
+    consumer = connection.create_session(AckMode.CLIENT_ACKNOWLEDGE).create_consumer(QUEUE)
+    (subscription,) = peer.wait("SUBSCRIBE")
+    for number in range(most):
+        peer.deliver(subscription.headers["id"], str(number), "x" * size)
+    for _ in range(most):
+        assert consumer.receive(timeout=60)
+    assert heard.calls == []
+    for number in range(most, 2 * most):
+        peer.deliver(subscription.headers["id"], str(number), "x" * size)
+    assert isinstance(heard.first(), ConnectionLostException)
+    assert "than the window of the consumer allows" in str(heard.first())

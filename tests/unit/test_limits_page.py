@@ -37,6 +37,9 @@ WORDS = re.compile("DEEPEST|DEPTH|KEPT|LARGEST|LEAST|LIMIT|LONGEST|MAX|MOST|SHOW
 
 LIMITS = {
     "messages that come without credit": "providers/amqp/receiver.py _OVERDRAFT",
+    "messages of a STOMP subscription that wait": "providers/stomp/window.py _MOST_BEYOND",
+    "windows of a STOMP subscription": "providers/stomp/window.py _MOST_WINDOWS",
+    "bytes beyond these windows": "providers/stomp/window.py _MOST_BYTES_BEYOND",
     "bytes that are kept of a message": "providers/amqp/engine/deliveries.py KEPT_OF_OVERSIZE",
     "bytes that wait for the disk": "providers/amqp/engines.py MOST_UNWRITTEN",
     "sections of the body": "providers/amqp/sections.py MOST_SECTIONS",

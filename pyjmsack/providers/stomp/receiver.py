@@ -93,6 +93,9 @@ class StompReceiver:
         else:
             if self._own_ids and not self._dialect.acknowledges(head):
                 inbound.refusal = refusal or Refusal(_FOREIGN_ID, True, len(head) + len(body))
+            if subscription.used > self._window.limit and not self.info.browser:
+                self._shared.engine.fail(self._window.overrun(subscription))
+                return
             subscriptions.hold(inbound, subscription)
             if subscription.used >= self._window.size and self._window.widens:
                 self._window.watch()

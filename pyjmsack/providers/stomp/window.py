@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from itertools import islice
 
-from pyjmsack.errors import ConnectionLostException
+from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.loggers import get_logger
-from pyjmsack.providers.stomp.subscriptions import Shared, Subscriptions
+from pyjmsack.providers.stomp.subscriptions import Shared, StompSubscription, Subscriptions
 from pyjmsack.spi.aside import Aside
 from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import InboundSink
@@ -45,6 +45,12 @@ _STALL = 0.02
 _FULL = 0.9
 """A window that is counted in bytes is full when this part of it is used. The part is below 1, because this client
 knows only roughly how the broker counts the bytes of a frame."""
+_MOST_BEYOND = 100
+"""The broker may send this number of messages more than the window allows. One message more ends the connection."""
+_MOST_WINDOWS = 4
+"""If the window is counted in bytes, the broker may send this number of windows, and ``_MOST_BYTES_BEYOND``. One message
+more ends the connection. The limit is wide, because this client knows only roughly how the broker counts."""
+_MOST_BYTES_BEYOND = 1 << 20
 
 
 class Window:
@@ -90,8 +96,19 @@ class Window:
         size = self._shared.dialect.window_size(self._info) if subscriptions.prefetch > 1 else 1
         self.size = int(size * _FULL) if subscriptions.by_bytes else size
         """The number of messages or bytes at which a subscription is full."""
+        self.limit = _MOST_WINDOWS * size + _MOST_BYTES_BEYOND if subscriptions.by_bytes else size + _MOST_BEYOND
+        """If a subscription holds more messages or bytes than this, and the broker sends another message, the connection
+        ends."""
         self.widens = not self._info.presettled and not (self._serial and subscriptions.prefetch <= 1)
         """True if the window gets more room when it is full."""
+
+    def overrun(self, subscription: StompSubscription) -> JMSException:
+        """Return the error for a broker that sent more than :attr:`limit` allows."""
+        unit = "bytes" if self._subscriptions.by_bytes else "messages"
+        return ConnectionLostException(
+            f"the broker sent more messages of {self._info.destination.name!r} than the window of the consumer allows:"
+            f" {subscription.used:,} {unit} wait for an acknowledgement"
+        )
 
     @property
     def is_full(self) -> bool:
