@@ -230,7 +230,7 @@ async def test_a_dead_letter_is_not_lost_by_looking_at_it(jms: Jms, mode: Delive
     at once, without end. Over AMQP Classic leaves the time to live in dead letters, so that a client would refuse
     them."""
     session, consumer = await receiver(jms, INDIVIDUAL)
-    await jms.send("a", delivery_mode=mode, time_to_live=1 if end == "expired" else 60)
+    await jms.send("a", delivery_mode=mode, time_to_live=4 if end == "expired" else 60)
     (message,) = await take(consumer, 1)
     message.reject()
     if end == "expired":
