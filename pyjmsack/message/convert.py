@@ -187,20 +187,21 @@ def _to_text(kind: str, value: Any) -> str:
         return "true" if value else "false"
     if kind in _SIZED:
         return str(int(value))
-    if value != value:
+    number = _as_single(value) if kind == "float" else float(value)
+    if number != number:
         return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "Infinity" if value > 0 else "-Infinity"
-    return _shortest_single(value) if kind == "float" else repr(float(value))
+    if number in (float("inf"), float("-inf")):
+        return "Infinity" if number > 0 else "-Infinity"
+    return _shortest_single(number) if kind == "float" else repr(number)
 
 
 def _shortest_single(value: float) -> str:
     """Return a number of 32 bits as text, with as few digits as Java writes: 0.1, not 0.10000000149011612."""
-    wire = _FLOAT.pack(value)
     for digits in range(1, 9):
-        text = repr(float(f"{value:.{digits}g}"))
-        if _FLOAT.pack(float(text)) == wire:
-            return text
+        shorter = float(f"{value:.{digits}g}")
+        # fewer digits may make the largest numbers too large for 32 bits; then they are infinite here
+        if _as_single(shorter) == value:
+            return repr(shorter)
     return repr(float(f"{value:.9g}"))
 
 

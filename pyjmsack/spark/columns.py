@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -119,11 +120,11 @@ def to_batch(
         with_body: whether there is a column ``body``.
     """
     count = len(messages)
-    rows = zip(*[_row(message, key) for message in messages], strict=True) if count else [()] * len(_FROM_MESSAGE)
-    columns: dict[str, Any] = dict(zip(_FROM_MESSAGE, rows, strict=True))
+    rows = [_row(message, key) for message in messages]
+    columns: dict[str, Any] = {name: [row[n] for row in rows] for n, name in enumerate(_FROM_MESSAGE)}
     columns |= {"received": received, "batch": [place[0]] * count, "part": [place[1]] * count, "idx": range(count)}
     schema = arrow_schema(with_body)
-    columns["decode_error"] = errors = [*columns["decode_error"]]
+    errors = columns["decode_error"]
     # decode_error is the last column, because the columns before it may add errors
     arrays = [_column(field, columns[field.name], errors) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -134,14 +135,18 @@ def _column(field: pa.Field, values: Sequence[Any], errors: list[str | None]) ->
     of the batch must not fail."""
     try:
         return pa.array(values, field.type)
-    except _NO_VALUE:
+    except MemoryError:
+        raise
+    except Exception:  # Arrow raises errors of many kinds for a value that does not fit
         return pa.array([_cell(field, n, value, errors) for n, value in enumerate(values)], field.type)
 
 
 def _cell(field: pa.Field, row: int, value: Any, errors: list[str | None]) -> Any:
     try:
         pa.array([value], field.type)
-    except _NO_VALUE as error:
+    except MemoryError:
+        raise
+    except Exception as error:
         earlier = f"{errors[row]}; " if errors[row] else ""
         errors[row] = f"{earlier}no value for the column {field.name}: {_reason(error)}"
         return None
@@ -150,55 +155,49 @@ def _cell(field: pa.Field, row: int, value: Any, errors: list[str | None]) -> An
 
 def _reason(error: Exception) -> str:
     """Return the text of an error, in a form that fits in a column."""
-    return str(error)[:_LONGEST_REASON].encode("utf-8", "backslashreplace").decode()
+    text = str(error) if isinstance(error, JMSException | pa.ArrowException) else f"{type(error).__name__}: {error}"
+    return text[:_LONGEST_REASON].encode("utf-8", "backslashreplace").decode()
 
 
-_NO_VALUE = (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError)
-"""The errors of Arrow for a value that does not fit in a column."""
 _LONGEST_REASON = 1000
 """The largest number of characters of an error's text in ``decode_error``, because the text may hold the value."""
 _MOST = (1 << 31) - 1
 """The largest number that fits in the column ``delivery_count``. The count of AMQP may be larger."""
-_FROM_MESSAGE = [name for name in SPARK_SCHEMA if name not in ("received", "batch", "part", "idx")]
 
 
 def _row(message: Message, key: str | None) -> tuple[Any, ...]:
-    """Return the values of the columns ``_FROM_MESSAGE`` for a message."""
-    body, body_type, origin, error = None, "other", None, None
-    properties: dict[str, Any] = {}
+    """Return the values of the columns ``_FROM_MESSAGE`` for a message. Whatever is in the message, this raises no
+    error but ``MemoryError``."""
+    errors: list[str] = []
+    body, body_type = _read(body_of, message, errors, (None, "other"))
+    texts, kinds, group_id = _read(_properties, message, errors, ({}, {}, None))
+    plain = [_read(reader, message, errors, None) for reader in _READERS.values()]
+    dedup_key = (key and texts.get(key)) or plain[0]
+    error = "; ".join(dict.fromkeys(errors)) or None
+    return (*plain, dedup_key, group_id, body, body_type, texts, kinds, error)
+
+
+def _read(reader: Callable[[Message], Any], message: Message, errors: list[str], otherwise: Any) -> Any:
+    """Return what ``reader`` returns for the message. After an error the row gets the error and the value
+    ``otherwise``, because no message may be lost and the other rows of the batch must not fail."""
     try:
-        body, body_type = body_of(message)
-        properties = message.properties.copy()
-        origin = _origin(message)
-    except JMSException as failure:
-        # the row gets the error, because no message may be lost and the other rows of the batch must not fail
-        error = _reason(failure)
+        return reader(message)
+    except MemoryError:
+        raise
+    except Exception as error:  # the content of the message is a stranger's, so it may meet an error of any kind
+        errors.append(_reason(error))
+        return otherwise
+
+
+def _properties(message: Message) -> tuple[dict[str, str | None], dict[str, str], Any]:
+    """Return the texts and the types of the properties, and the group of the message."""
+    properties: dict[str, Any] = message.properties.copy()
     group_id = properties.pop(GROUP, None)
     odd = {name: text for name, value in properties.items() if (text := _portable(value)) is not None}
     kinds = {name: _kind(value) for name, value in properties.items() if not _is_text(value)}
     kinds |= dict.fromkeys(odd, PORTABLE)
     texts = {name: odd[name] if name in odd else _as_text(value) for name, value in properties.items()}
-    message_id = message.message_id
-    return (
-        message_id,
-        (key and texts.get(key)) or message_id,
-        message.correlation_id,
-        _name(message.destination),
-        _name(message.reply_to),
-        origin,
-        message.type,
-        group_id,
-        body,
-        body_type,
-        texts,
-        kinds,
-        message.priority,
-        message.delivery_mode == 2,
-        min(message.delivery_count, _MOST),
-        message.timestamp,
-        message.expiration,
-        error,
-    )
+    return texts, kinds, group_id
 
 
 def _name(destination: Destination | None) -> str | None:
@@ -216,6 +215,27 @@ def _origin(message: Message) -> str | None:
     if queue in (None, address):
         return address
     return queue if queue == f"topic://{address}" else f"{address}::{queue}"
+
+
+_READERS: dict[str, Callable[[Message], Any]] = {
+    "message_id": attrgetter("message_id"),
+    "correlation_id": attrgetter("correlation_id"),
+    "destination": lambda message: _name(message.destination),
+    "reply_to": lambda message: _name(message.reply_to),
+    "origin": _origin,
+    "type": attrgetter("type"),
+    "priority": attrgetter("priority"),
+    "durable": lambda message: message.delivery_mode == 2,
+    "delivery_count": lambda message: min(message.delivery_count, _MOST),
+    "created": attrgetter("timestamp"),
+    "expires": attrgetter("expiration"),
+}
+"""The columns whose values come from one header each, or from a note of the broker."""
+_FROM_MESSAGE = (
+    *_READERS,
+    *("dedup_key", "group_id", "body", "body_type", "properties", "property_types", "decode_error"),
+)
+"""The columns whose values come from the message, in the order of :func:`_row`."""
 
 
 def destination_of(name: str) -> Destination:

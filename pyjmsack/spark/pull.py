@@ -152,10 +152,17 @@ def identities(messages: Sequence[Message], batch: pa.RecordBatch) -> pa.Array:
         batch: their rows.
     """
     pairs = zip(messages, batch["origin"].to_pylist(), strict=True)
-    return pa.array([_identity(message._delivery.identity(), origin) for message, origin in pairs], pa.string())
+    return pa.array([_identity(message, origin) for message, origin in pairs], pa.string())
 
 
-def _identity(identity: bytes | None, origin: str | None) -> str | None:
+def _identity(message: Message, origin: str | None) -> str | None:
+    try:
+        identity = message._delivery.identity()
+    except MemoryError:
+        raise
+    except Exception as error:  # the row of this message has the error, and the pull goes on
+        log.warning("a message has no identity, because it cannot be read: %s", error)
+        return None
     if identity is None:
         return None
     return blake2b(b"%b\0%b" % ((origin or "").encode(), identity), digest_size=16).hexdigest()

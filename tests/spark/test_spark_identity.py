@@ -10,11 +10,12 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from pyjmsack import Char, Message, Queue
+from pyjmsack import Char, Float, Message, Queue
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.wire_encode import encode_value
 from pyjmsack.providers.amqp.wire_types import Timestamp
-from pyjmsack.spark.columns import arrow_schema, property_value, to_batch
+from pyjmsack.spark import columns
+from pyjmsack.spark.columns import _READERS, arrow_schema, property_value, to_batch
 from pyjmsack.spark.pull import _without_known, identities
 from pyjmsack.spark.spool import Spool
 
@@ -126,6 +127,52 @@ def test_what_arrow_cannot_hold_costs_only_its_own_cell() -> None:
     (*good, error) = batch["decode_error"].to_pylist()
     assert good == [None, None]
     assert [f"no value for the column {name}: " in error for name in ("properties", "type")] == [True] * 2
+
+
+def test_the_largest_float_as_the_origin_is_a_text() -> None:
+    """The pull raised OverflowError, was rolled back, and in the end its other messages were dead letters."""
+    message = received("a")
+    message._properties = {"_AMQ_ORIG_ADDRESS": Float(3.4028234663852886e38)}
+    batch, _ = rows_of(received("b"), message)
+    assert batch["origin"].to_pylist() == [None, "3.4028235e+38"]
+    assert batch["decode_error"].to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize("error", [OverflowError, RecursionError, AttributeError, ZeroDivisionError, KeyError])
+@pytest.mark.parametrize("column", [*_READERS, "body", "properties"])
+def test_any_error_of_a_message_costs_only_its_own_row(
+    monkeypatch: pytest.MonkeyPatch, column: str, error: type[Exception]
+) -> None:
+    """An error of any class but JMSException failed the pull at each attempt. After that all its messages were dead
+    letters."""
+    broken, whole = received("a"), received("b")
+
+    def fail(reader: Any) -> Any:
+        def read(message: Message) -> Any:
+            if message is broken:
+                raise error("\ud800")
+            return reader(message)
+
+        return read
+
+    if column in _READERS:
+        monkeypatch.setitem(_READERS, column, fail(_READERS[column]))
+    else:
+        name = {"body": "body_of", "properties": "_properties"}[column]
+        monkeypatch.setattr(columns, name, fail(getattr(columns, name)))
+    batch, _ = rows_of(broken, whole)
+    first, second = batch["decode_error"].to_pylist()
+    assert first.startswith(f"{error.__name__}: ")
+    assert second is None
+    assert bodies(batch) == [None if column == "body" else b"a", b"b"]
+
+
+def test_a_message_whose_identity_cannot_be_read_has_none() -> None:
+    message = received("a")
+    message._delivery = None
+    batch, found = rows_of(message, received("b"))
+    assert bodies(batch) == [b"a", b"b"]
+    assert [each is None for each in found.to_pylist()] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -151,6 +151,10 @@ def test_none_and_missing_read_as_false_or_none_or_fail_s162(wanted: str, presen
     [
         (Float(0.1), "0.1"),
         (Float(1e10), "10000000000.0"),
+        (Float(3.4028234663852886e38), "3.4028235e+38"),  # Float.MAX_VALUE; fewer digits are too large for 32 bits
+        (Float(-3.4028234663852886e38), "-3.4028235e+38"),
+        (Float(1.401298464324817e-45), "1e-45"),
+        (Float(-0.0), "-0.0"),
         (Float(16777217.0), "16777216.0"),
         (0.1, "0.1"),
         (math.nan, "NaN"),
@@ -163,6 +167,13 @@ def test_values_read_as_text_s162(value: Any, text: str) -> None:
     message = Message()
     message.properties["p"] = value
     assert message.get_string_property("p") == text
+
+
+def test_a_float_beyond_32_bits_reads_as_infinity_s162() -> None:
+    """Only a program that goes around the setters can store such a number. The getter raised OverflowError."""
+    message = Message()
+    message._properties = {"p": Float(-1e300)}
+    assert message.get_string_property("p") == "-Infinity"
 
 
 @pytest.mark.parametrize("name", ["a", "_a", "$a", "aB1$_", "null", "JMS_vendor", "größe", "class"])
