@@ -22,7 +22,7 @@ from pyjmsack.errors import (
 )
 from pyjmsack.message import Message
 from pyjmsack.spi.envelope import DUPLICATE_ID, Encoder, Inbound, Payload
-from pyjmsack.spi.ledger import quoted
+from pyjmsack.spi.ledger import LARGEST_COUNT, quoted
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo
 from pyjmsack.types import Outcome
 
@@ -95,10 +95,9 @@ class RecordedSend(Send):
         self._write(_IN_TRANSACTION.get(end, (end,))[0], self._records.id_of(self._transaction.number))
 
     def _write(self, outcome: str, transaction: str = "") -> None:
-        # this library made the id, and no character of it needs an escape
-        message_id = "" if self.message_id is None else f'"{self.message_id}"'
+        # this library made the id, but jms.connectionIDPrefix is a part of it
         self._records.write(
-            f"{message_id},{self._duplicate_id},{self._number},{self._time},{time_ns()},{outcome},{transaction},{self._tail}"
+            f"{quoted(self.message_id)},{self._duplicate_id},{self._number},{self._time},{time_ns()},{outcome},{transaction},{self._tail}"
         )
 
 
@@ -185,7 +184,7 @@ class Deliveries:
             self._tail_is_of = self._recorder.metadata
             self._tail = self._recorder.tail(*self._columns)
         message_id = quoted(message_id) if message_id is None or '"' in message_id else f'"{message_id}"'
-        counts = "1,0" if not redeliveries else f"{redeliveries + 1},1"
+        counts = "1,0" if not redeliveries else f"{min(redeliveries + 1, LARGEST_COUNT)},1"
         self._receive(f"{message_id},{ordinal},{received},{time_ns()},{counts},{outcome},{transaction},{self._tail}")
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as csv
 
-from pyjmsack.spi.ledger import SEPARATOR
+from pyjmsack.spi.ledger import LARGEST_COUNT, SEPARATOR
 
 __all__ = ["SCHEMAS", "parse_lines"]
 
 _TIME = pa.timestamp("us", "UTC")
 """The type of a time in the tables. A line has nanoseconds since 1970. The tables have microseconds, because Spark has
 no finer unit."""
+_COUNT = pa.int32()
+_WIDER = (_TIME, _COUNT)
+"""The types that are read as numbers of 64 bits. Older versions wrote counts that do not fit in 32 bits."""
 _ORIGIN = [("protocol", pa.string()), ("broker", pa.string()), ("connection_id", pa.string())]
 
 SCHEMAS: dict[str, pa.Schema] = {
@@ -35,7 +39,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("ordinal", pa.int64()),
             ("t_recv", _TIME),
             ("t_ack", _TIME),
-            ("delivery_count", pa.int32()),
+            ("delivery_count", _COUNT),
             ("redelivered", pa.bool_()),
             ("ack_outcome", pa.string()),
             ("transaction", pa.string()),
@@ -79,7 +83,7 @@ def parse_lines(name: str, raw: bytes) -> pa.Table:
         return schema.empty_table()
     first = schema.get_field_index(_TAIL_STARTS[name])
     front, back = list(schema)[:first], list(schema)[first:]
-    types = {field.name: pa.int64() if field.type == _TIME else field.type for field in front}
+    types = {field.name: pa.int64() if field.type in _WIDER else field.type for field in front}
     lines = csv.read_csv(
         pa.BufferReader(raw),
         # a block as large as the file, because a line may have any length
@@ -97,6 +101,8 @@ def parse_lines(name: str, raw: bytes) -> pa.Table:
 
 
 def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    if field.type == _COUNT:
+        return pc.min_element_wise(column, LARGEST_COUNT, skip_nulls=False).cast(_COUNT)
     if field.type != _TIME:
         return column
     return column.cast(pa.timestamp("ns", "UTC")).cast(_TIME, safe=False)

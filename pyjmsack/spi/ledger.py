@@ -9,10 +9,14 @@ from __future__ import annotations
 
 from typing import Protocol
 
-__all__ = ["SEPARATOR", "Ledger", "quoted", "tail"]
+__all__ = ["LARGEST_COUNT", "SEPARATOR", "Ledger", "quoted", "tail"]
 
 SEPARATOR = "\x1f"
 """The separator between the columns in the last field of a line."""
+
+LARGEST_COUNT = (1 << 31) - 1
+"""The largest number that the column of the delivery count holds. The sender of a message may choose a larger count
+over AMQP; then the ledger has this number, because a reader refuses a part with a row that does not fit."""
 
 
 class Ledger(Protocol):

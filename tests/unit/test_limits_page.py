@@ -153,6 +153,7 @@ NO_LIMITS = {
     "providers/stomp/session.py _MOST_HELD": "how many ACKs leave together",
     "providers/amqp/proton_engine.py MOST_UNASKED": "in the table in a row of words",
     "providers/amqp/name_sizes.py _LONGEST": "how much of a caller's own name an error shows",
+    "spi/ledger.py LARGEST_COUNT": "a column of a ledger has 32 bits",
     "uri/option.py _INT_MAX": "a number of Java",
     "uri/option.py _SHOWN": "how much of a caller's own value an error shows",
 }

@@ -13,7 +13,7 @@ from core_fakes import Bench, FakeInbound
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.guard import MemoryStore
 from pyjmsack.core.recorder import Recorder
-from pyjmsack.core.recording import Deliveries
+from pyjmsack.core.recording import Deliveries, RecordedSend
 from pyjmsack.core.session import Session
 from pyjmsack.core.unsettled import AckBatch, Unsettled
 from pyjmsack.message import Message
@@ -316,3 +316,30 @@ def test_the_ledger_gets_one_row_for_a_message_whose_consumer_and_connection_end
         session.acknowledge_message(message)
     bench.run(session.close())
     assert [line.split(",")[6] for line in lines] == ["stale" if acknowledged else "none"]
+
+
+def test_the_ledger_gets_a_count_that_its_column_can_hold() -> None:
+    """The sender of a message chooses its count over AMQP. A row with a larger count made the ledger unreadable."""
+    bench, session, consumer = opened(INDIVIDUAL)
+    lines: list[str] = []
+    ledger: Any = SimpleNamespace(connection_id="c", receive=lines.append)
+    consumer.unsettled.record = Deliveries(Recorder(ledger, "amqp://a"), session.state, consumer.info)
+    for redeliveries in (0, 1, (1 << 32) - 1):
+        bench.arrive(consumer, FakeInbound("a", redeliveries=redeliveries))
+        session.acknowledge_message(taken(consumer))
+    assert [line.split(",")[4:6] for line in lines] == [["1", "0"], ["2", "1"], [str((1 << 31) - 1), "1"]]
+
+
+def test_the_ledger_gets_an_id_whose_prefix_has_quotes() -> None:
+    """``jms.connectionIDPrefix`` is any text, and is a part of the id of each message that is sent."""
+    lines: list[str] = []
+    send: Any = SimpleNamespace(
+        message_id='"1-1',
+        _duplicate_id="",
+        _number=1,
+        _time=0,
+        _tail="tail",
+        _records=SimpleNamespace(write=lines.append),
+    )
+    RecordedSend._write(send, "confirmed")
+    assert lines[0].startswith('"""1-1",,1,0,')

@@ -31,7 +31,19 @@ def numbers(path: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("closed", [False, True])
-@pytest.mark.parametrize("message_id", ['with "quotes", commas\nand a line', "", None, "ümläut ✓", "\ud800"])
+@pytest.mark.parametrize(
+    "message_id",
+    [
+        'with "quotes", commas\nand a line',
+        "",
+        None,
+        "ümläut ✓",
+        "\ud800",
+        "a\0b\0",
+        '\r\n"\r""\n\0',
+        "\ufeff\x1f\x85\u2028\U0010ffff",
+    ],
+)
 def test_any_message_id_comes_back_raw_and_as_parquet(tmp_path: Path, message_id: str | None, closed: bool) -> None:
     ledger = Ledger(tmp_path)
     ledger.send(line(1, message_id))
@@ -41,6 +53,22 @@ def test_any_message_id_comes_back_raw_and_as_parquet(tmp_path: Path, message_id
     assert row["message_id"] == ("?" if message_id == "\ud800" else message_id)
     assert (row["dedup_key"], row["transaction"], row["broker"]) == (None, None, "amqp://b")
     assert (row["t_confirm"] - row["t_send"]).total_seconds() == 0.1
+    ledger.close()
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_count_that_does_not_fit_leaves_its_part_readable(tmp_path: Path, closed: bool) -> None:
+    """The sender of a message chooses its count over AMQP. Older versions wrote the count as it came, and after that
+    the whole ledger could not be read."""
+    ledger = Ledger(tmp_path)
+    receiving = tail("c", "queue://q", 101, "AMQP", "amqp://b", "c")
+    for count in (1, 1 << 32, (1 << 31) - 1):
+        ledger.receive(f'"ID:1",7,1700000000123456789,1700000000123456789,{count},1,accepted,,{receiving}\n')
+    if closed:
+        ledger.close()
+    assert len(list((tmp_path / "receives").glob("*.parquet"))) == closed
+    found = read_ledgers([tmp_path]).table("receives")
+    assert found["delivery_count"].to_pylist() == [1, (1 << 31) - 1, (1 << 31) - 1]
     ledger.close()
 
 
