@@ -15,7 +15,7 @@ from pyjmsack.extras import missing_extra
 from pyjmsack.java_options.names import StrictNames
 from pyjmsack.spi.registry import create_ledger, create_tracing
 from pyjmsack.spi.resources import ConnectionInfo
-from pyjmsack.uri import parse_url, redact
+from pyjmsack.uri import parse_url, redact, shows_no_secret
 
 if TYPE_CHECKING:
     from ssl import SSLContext
@@ -65,6 +65,7 @@ class FactoryFacade(StrictNames):
     ) -> None:
         self._url = parse_url(url, options)
         self._text = redact(url)
+        self._shows_no_secret = shows_no_secret(url)
         connection = self._url.connection
         self._username = connection.username if username is None else username
         self._password = password

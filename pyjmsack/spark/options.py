@@ -223,12 +223,11 @@ def _check_url(url: str) -> None:
     """Check the URL on the driver, before a task uses it. A URL with a secret is refused, because Spark shows options
     in plans and logs.
     """
-    shown = repr(ConnectionFactory(url))
-    # the repr hides all options of a failover URL
-    text = unquote(url).lower()
-    harmless = text.startswith("failover:") and not any(mark in text for mark in ("@", "username", "password"))
-    if repr(url) not in shown and not harmless:
-        raise OptionError("option 'url' holds a login or a password; use 'user' and 'credentialRef' instead")
+    if not ConnectionFactory(url)._shows_no_secret:
+        raise OptionError(
+            "option 'url' holds a login or a password, or an option whose value may be secret, such as a header of"
+            " HTTP; use 'user' and 'credentialRef' for the login"
+        )
 
 
 def _reveal(reference: str) -> str:

@@ -9,7 +9,7 @@ option of the library, including the limits that a user can set.
 The names, units and defaults come from the configuration pages of Qpid JMS and ActiveMQ Classic.
 """
 
-from pyjmsack.uri.address import redact
+from pyjmsack.uri.address import redact, shows_no_secret
 from pyjmsack.uri.connection import ConnectionOptions
 from pyjmsack.uri.destination import DESTINATION_OPTIONS, DestinationOptions, parse_destination_options
 from pyjmsack.uri.failover import DuplicateGuard, FailoverOptions
@@ -51,5 +51,6 @@ __all__ = [
     "parse_url",
     "prefetch_for",
     "redact",
+    "shows_no_secret",
     "store_conversion",
 ]

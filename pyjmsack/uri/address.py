@@ -29,6 +29,7 @@ __all__ = [
     "refuse",
     "resembles_secret",
     "scheme_of",
+    "shows_no_secret",
     "split_composite",
     "split_query",
     "split_user_info",
@@ -229,6 +230,7 @@ _MEMBER: Final = re.compile(rf"({'|'.join(map(re.escape, SCHEMES))})://{_HOST_AN
 
 
 _NAME: Final = re.compile(r"(?:^|[?&(,)])([^?&(,)=:]*)(?:=|:(?!//))")
+_PATTERN: Final = re.compile(r"\[[^\[\]]*\]")
 _WORDS: Final = re.compile(r"pas|ps+w|\bpwd?\b|secret|token|credential|authorization|cookie|api.?key")
 _SECRETS: Final = ("password", "passcode", "passphrase", "secret", "token", "keystorepassword", "truststorepassword")
 
@@ -298,6 +300,36 @@ def redact(url: str) -> str:
     # a '=' before the '@' means that the '?' before the options is missing; then the '@' may belong to a password, and
     # so may the text after the '@'
     return f"{simple[1]}://{HIDDEN}@" + (HIDDEN if "=" in user_info else _redact_rest(rest))
+
+
+def shows_no_secret(url: str) -> bool:
+    """Return whether a broker URL can be shown as it is, because no part of it may be a password.
+
+    :func:`redact` hides all options of a failover URL. This function checks each of them, and each of its URLs, by the
+    rule for the URL of a single broker.
+
+    Args:
+        url: the URL of a single broker, or a ``failover:`` URL. ``parse_url`` accepts it.
+    """
+    if scheme_of(url) != FAILOVER:
+        return redact(url) == url
+    members, query, _ = split_composite("broker URL", url)
+    return all(redact(member) == member for member in members) and _is_open_query(query)
+
+
+def _is_open_query(query: str) -> bool:
+    return before_secret(query) is None and all(_is_open_option(part) for part in query.split("&") if part)
+
+
+def _is_open_option(part: str) -> bool:
+    name, _, value = part.partition("=")
+    # the brackets have the pattern of a destination, jms.redeliveryPolicy[orders.>].maxRedeliveries
+    row = OPTIONS.get(_PATTERN.sub("", name.removeprefix(NESTED_PREFIX)))
+    if row is None or row.kind.secret:
+        return False
+    if "failover.priority_uris" not in row.targets:
+        return True
+    return all(redact(text.strip()) == text.strip() for text in unquote_plus(value).split(",") if text.strip())
 
 
 def _redact_rest(rest: str) -> str:

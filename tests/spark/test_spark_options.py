@@ -14,6 +14,7 @@ from pyjmsack import InvalidURLException
 from pyjmsack.spark.columns import arrow_schema, spark_schema
 from pyjmsack.spark.options import OptionError, parse_options
 
+HEADER = "transport.ws.httpHeader.Authorization"
 URL = "amqp://127.0.0.1:1"
 
 
@@ -54,6 +55,14 @@ def test_the_url_must_be_there_be_right_and_hold_no_secret() -> None:
         f"failover:({URL})?jms.p%61ssword=wonderland",
         f"failover:({URL}?transport.keyStorePassword=wonderland)",
         "failover:(amqp://alice:wonderland@127.0.0.1:1)?jms.allowUserInfo=true",
+        f"amqpws://127.0.0.1:1?{HEADER}=Bearer%20wonderland",
+        f"failover:(amqpws://127.0.0.1:1?{HEADER}=Bearer%20wonderland)",
+        f"failover:(amqp://127.0.0.1:2,amqpws://127.0.0.1:1?{HEADER}=Bearer%20wonderland)",
+        f"FailOver:(amqpws://127.0.0.1:1)?nested.{HEADER}=Bearer%20wonderland",
+        f"failover:amqpws://127.0.0.1:1?{HEADER}=Bearer%20wonderland",
+        f"failover:({URL})?jms.username=wonderland",
+        f"failover:(amqpws://127.0.0.1:1)?priorityURIs=amqpws://127.0.0.1:1?{HEADER}%3Dwonderland",
+        "failover:(amqp://127.0.0.1:1)?failover.priorityURIs=amqp://a:wonderland@127.0.0.1:1?jms.allowUserInfo%3Dtrue",
     ):
         with pytest.raises(OptionError, match="'url' holds a login") as caught:
             parse_options({"url": url})
@@ -61,7 +70,14 @@ def test_the_url_must_be_there_be_right_and_hold_no_secret() -> None:
 
 
 def test_failover_urls_are_fine_with_their_options() -> None:
-    for url in (f"failover:({URL},stomp://127.0.0.1:2)", f"failover:({URL})?failover.maxReconnectAttempts=3"):
+    for url in (
+        f"failover:({URL},stomp://127.0.0.1:2)",
+        f"failover:({URL})?failover.maxReconnectAttempts=3",
+        f"failover:{URL}?transport.connectTimeout=5",
+        f"failover:({URL}?transport.connectTimeout=5)?nested.transport.tcpKeepAlive=true",
+        f"failover:({URL})?jms.redeliveryPolicy[orders.>].maxRedeliveries=3",
+        f"failover:({URL},amqp://127.0.0.1:2)?priorityURIs=amqp://127.0.0.1:2",
+    ):
         assert parse_options({"url": url}).url == url
 
 
