@@ -49,11 +49,18 @@ _PARSED: Final[dict[type, Callable[[str], Any]]] = {
     Decimal: Decimal,
 }
 """Types whose values are text in JSON."""
+_AS_THEY_ARE: Final = frozenset((bool, int, float, str))
+"""Types whose values need no look at all the other types. Most values of a large body have one of these."""
 _TYPES_SEEN: Final = 1000
 """The largest number of types that a search through a type and its parts visits, because one type may refer to many
 others."""
-_MOST_TRIES: Final = 1_000_000
-"""The largest number of tries in one body. Each try builds a value as one of the types of a union."""
+_MOST_TRIED: Final = 100_000
+"""The largest number of values of one body that are built in tries, beyond the number of values in the body. A try
+builds a value, and all values inside, as one of the types of a union."""
+_TEXT: Final = 16
+"""The number of characters that count like one more value, because some types are looked for in the whole text."""
+_FIELDS: Final = 8
+"""The number of fields of a dataclass that count like one more value, because each field is looked for."""
 _SHOWN: Final = 100
 """The largest number of characters of a key that an error shows."""
 _REASON: Final = 1000
@@ -127,24 +134,53 @@ def _fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
 
 
 class _Reading:
-    """The state that all parts of a body share while the body is read: how fields are named, and how many tries are
-    left.
+    """The state that all parts of a body share while the body is read: how fields are named, whether the body may have
+    numbers with their text (:class:`Written`), and how much may still be built in tries.
 
-    A try builds a value as one of the types of a union. The number of tries has a limit, because each nested union
-    doubles the work.
+    A value is built outside of all tries only once. In tries it is built again and again: each nested union doubles the
+    work for all values inside. Therefore everything that is built in a try is counted.
     """
 
-    def __init__(self, camel_case: bool) -> None:
+    def __init__(self, kind: Any, body: Any, camel_case: bool) -> None:
         self.camel_case = camel_case
-        self.left = _MOST_TRIES
+        self.written = wants_decimals(kind)
+        self.tries = 0
+        """The number of tries that are under way, one inside another."""
+        self._body = body
+        self._left = _MOST_TRIED
+        self._measured = False
 
-    def use(self, where: _Place) -> None:
-        self.left -= 1
-        if self.left < 0:
+    def use(self, where: _Place, amount: int = 1) -> None:
+        """Count an amount of work that is done in a try.
+
+        Raises:
+            _TooManyError: the limit is reached.
+        """
+        self._left -= amount
+        if self._left < 0 and not self._measured:
+            self._measured = True
+            self._left += _size(self._body)
+        if self._left < 0:
             raise _TooManyError(
-                f"{where}: more than {_MOST_TRIES:,} tries to find the types of the values in unions;"
-                " nest fewer unions in the annotation"
+                f"{where}: more than {_MOST_TRIED:,} values, beyond those in the body, were built to find the types of"
+                " the values in unions; nest fewer unions in the annotation"
             )
+
+
+def _size(value: Any) -> int:
+    """Return the number of values in a value of JSON. Long texts count more than once."""
+    size, waiting = 0, [value]
+    while waiting:
+        each = waiting.pop()
+        size += 1
+        if isinstance(each, dict):
+            size += sum(len(key) for key in each if isinstance(key, str)) // _TEXT
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+        elif isinstance(each, str | Written):
+            size += len(each if isinstance(each, str) else each.text) // _TEXT
+    return size
 
 
 class _Place:
@@ -189,6 +225,20 @@ class _TooManyError(MessageFormatException):
     """
 
 
+class _MisfitError(MessageFormatException):
+    """A value that does not fit. The text is made only for the caller, because most misfits of tries are forgotten, and
+    the text costs more than the try.
+    """
+
+    def __init__(self, where: _Place, reason: Callable[[], str]) -> None:
+        super().__init__()
+        self.where = where
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason()}"
+
+
 def build(kind: Any, value: Any, where: str = "the body", *, camel_case: bool = False) -> Any:
     """Return a value of JSON as ``kind``.
 
@@ -202,7 +252,10 @@ def build(kind: Any, value: Any, where: str = "the body", *, camel_case: bool = 
     Raises:
         MessageFormatException: the value does not fit. Names in the JSON that a dataclass does not have are ignored.
     """
-    return _build(kind, value, _Place(where), 0, _Reading(camel_case))
+    try:
+        return _build(kind, value, _Place(where), 0, _Reading(kind, value, camel_case))
+    except (_MisfitError, _TooManyError) as error:
+        raise MessageFormatException(str(error)) from error.__cause__
 
 
 def _build(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) -> Any:
@@ -210,10 +263,16 @@ def _build(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) 
     ``reading`` is the state for the whole body.
     """
     if depth > DEEPEST:
-        raise MessageFormatException(f"{where}: expected at most {DEEPEST} levels of nested values")
+        raise _MisfitError(where, lambda: f"expected at most {DEEPEST} levels of nested values")
+    if reading.tries:
+        reading.use(where)
+    if type(value) is kind and kind in _AS_THEY_ARE:
+        return value
     origin = typing.get_origin(kind)
     if kind is Any or kind is object:
-        return _float(value, depth)
+        if reading.tries and reading.written:
+            reading.use(where, _size(value))
+        return _plain_floats(value, depth, reading)
     if origin is typing.Annotated:
         return _build(typing.get_args(kind)[0], value, where, depth, reading)
     if origin in (typing.Union, types.UnionType):
@@ -225,10 +284,10 @@ def _build(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) 
     if origin is not None or kind in (list, dict, tuple):
         return _container(origin or kind, typing.get_args(kind), value, where, depth, reading)
     if is_model(kind):
-        return _model(kind, _float(value, depth), where, depth, reading)
+        return _model(kind, value, where, depth, reading)
     if dataclasses.is_dataclass(kind):
         return _dataclass(kind, value, where, depth, reading)
-    return _scalar(kind, value, where)
+    return _scalar(kind, value, where, reading)
 
 
 def wants_decimals(kind: Any) -> bool:
@@ -275,6 +334,10 @@ def _types_in(kind: Any) -> Iterator[Any]:
             found += [inner for _, inner, _ in _fields(each)]
 
 
+def _plain_floats(value: Any, depth: int, reading: _Reading) -> Any:
+    return _float(value, depth) if reading.written else value
+
+
 def _float(value: Any, depth: int = 0) -> Any:
     """Return a value of JSON with a plain float in the place of each :class:`Written`, down to 64 levels of nested
     values.
@@ -289,20 +352,22 @@ def _float(value: Any, depth: int = 0) -> Any:
 
 
 def _wrong(kind: Any, value: Any, where: _Place) -> MessageFormatException:
-    return MessageFormatException(f"{where}: expected {getattr(kind, '__name__', kind)}, not {type(value).__name__}")
+    return _MisfitError(where, lambda: f"expected {getattr(kind, '__name__', kind)}, not {type(value).__name__}")
 
 
-def _scalar(kind: Any, value: Any, where: _Place) -> Any:
+def _scalar(kind: Any, value: Any, where: _Place, reading: _Reading) -> Any:
     if kind is None or kind is type(None):
         if value is None:
             return None
         raise _wrong("null", value, where)
     if not isinstance(kind, type):
-        raise MessageFormatException(f"{where}: no value of JSON can become a {kind!r}")
+        raise _MisfitError(where, lambda: f"no value of JSON can become a {kind!r}")
     if isinstance(value, Written):
         value = value.text if kind is Decimal else float(value)
     if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
         return value
+    if reading.tries and (kind in _PARSED or issubclass(kind, Enum)):  # these look at the whole value
+        reading.use(where, _size(value))
     try:
         if kind in (float, Decimal) and isinstance(value, int) and not isinstance(value, bool):
             return kind(value)
@@ -320,13 +385,15 @@ def _one_of(kinds: tuple[Any, ...], value: Any, where: _Place, depth: int, readi
         return None
     found = [kind for kind in kinds if kind is not type(None)]
     for kind in found[:-1]:
-        reading.use(where)
+        reading.tries += 1
         try:
             return _build(kind, value, where, depth + 1, reading)
         except _TooManyError:
             raise
         except MessageFormatException:
             continue
+        finally:
+            reading.tries -= 1
     return _build(found[-1], value, where, depth + 1, reading)
 
 
@@ -341,7 +408,7 @@ def _container(origin: Any, inside: tuple[Any, ...], value: Any, where: _Place, 
     kind = inside[0] if inside else Any
     if origin is tuple and Ellipsis not in inside and inside:
         if len(inside) != len(value):
-            raise MessageFormatException(f"{where}: expected {len(inside)} values, not {len(value)}")
+            raise _MisfitError(where, lambda: f"expected {len(inside)} values, not {len(value)}")
         pairs = enumerate(zip(inside, value, strict=True))
         return tuple(_build(each, item, _Element(at, where), depth + 1, reading) for at, (each, item) in pairs)
     items = [_build(kind, each, _Element(number, where), depth + 1, reading) for number, each in enumerate(value)]
@@ -357,7 +424,8 @@ def _set(origin: Any, items: list[Any], where: _Place) -> Any:
     try:
         check_elements(items)
     except (MessageFormatException, TypeError) as error:
-        raise MessageFormatException(f"{where}: {error}") from error
+        reason = str(error)
+        raise _MisfitError(where, lambda: reason) from error
     return origin(items)
 
 
@@ -365,30 +433,47 @@ def _dataclass(kind: Any, value: Any, where: _Place, depth: int, reading: _Readi
     if not isinstance(value, Mapping):
         raise _wrong(kind, value, where)
     given, names = {}, _names(kind, reading.camel_case)
+    if reading.tries:
+        reading.use(where, len(names) // _FIELDS)
     for name, inner, needed in _fields(kind):
         key = names[name]
         if key in value:
             given[name] = _build(inner, value[key], _Place(f", {key!r} of {kind.__name__}", where), depth + 1, reading)
         elif needed:
-            raise MessageFormatException(f"{where}: {kind.__name__} needs {key!r}, which is missing")
+            raise _missing(kind, key, where)
     try:
         return kind(**given)
     except (TypeError, ValueError) as error:
-        raise MessageFormatException(f"{where}: {kind.__name__} refuses the values: {_short(error)}") from error
+        raise _refused(kind, error, where) from error
+
+
+def _missing(kind: Any, key: str, where: _Place) -> MessageFormatException:
+    return _MisfitError(where, lambda: f"{kind.__name__} needs {key!r}, which is missing")
 
 
 def _model(kind: Any, value: Any, where: _Place, depth: int, reading: _Reading) -> Any:
+    if reading.tries:
+        reading.use(where, _size(value))  # pydantic looks at all values inside
+    value = _plain_floats(value, depth, reading)
     if reading.camel_case:
-        value = as_fields(kind, value, lambda kinds, each: _one_of(kinds, each, where, depth + 1, reading), depth)
+        written, reading.written = reading.written, False  # nothing inside has to be copied once more
+        try:
+            value = as_fields(kind, value, lambda kinds, each: _one_of(kinds, each, where, depth + 1, reading), depth)
+        finally:
+            reading.written = written
     try:
         return kind.model_validate(value)
     except ValueError as error:  # the error of pydantic is a ValueError
-        raise MessageFormatException(f"{where}: {kind.__name__} refuses the values: {_short(error)}") from error
+        raise _refused(kind, error, where) from error
 
 
-def _short(error: Exception) -> str:
-    """Return the start of an error's text. The text is shortened, because pydantic lists every wrong value of a
-    message.
+def _refused(kind: Any, error: Exception, where: _Place) -> MessageFormatException:
+    """Return the error for values that a class refuses. The text is shortened, because pydantic lists every wrong value
+    of a message.
     """
-    text = str(error)
-    return text if len(text) <= _REASON else text[:_REASON] + "…"
+
+    def reason() -> str:
+        text = str(error)
+        return f"{kind.__name__} refuses the values: {text if len(text) <= _REASON else text[:_REASON] + '…'}"
+
+    return _MisfitError(where, reason)

@@ -52,7 +52,7 @@ LIMITS = {
     "values in a frame of AMQP": "providers/amqp/engine/performatives.py _MOST_VALUES",
     "nested values of an object message": "message/object.py MAX_DEPTH",
     "nested values of a JSON body": "app/names.py DEEPEST",
-    "tries to find the type": "app/typed.py _MOST_TRIES",
+    "values of a JSON body that are built only": "app/typed.py _MOST_TRIED",
     "elements without bytes": "providers/amqp/wire.py MAX_EMPTY_ELEMENTS",
     "keys of a map": "message/mapping.py MAX_OTHER_KEYS",
     "such keys, or elements of a set that an `App` reads, with one hash": "message/mapping.py SAME_HASH",

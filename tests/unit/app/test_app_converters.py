@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyjmsack import BytesMessage, JsonConverter, MapMessage, MessageFormatException, TextMessage
-from pyjmsack.app.typed import build
+from pyjmsack.app.typed import _PARSED, build
 
 
 class Colour(Enum):
@@ -202,10 +202,77 @@ def test_a_nested_body_of_several_possible_types_is_refused_before_it_costs_time
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each level doubled the work: a body of 300 bytes held up a worker for hours."""
-    monkeypatch.setattr("pyjmsack.app.typed._MOST_TRIES", 1000)
+    monkeypatch.setattr("pyjmsack.app.typed._MOST_TRIED", 1000)
     body = '{"child": ' * 30 + "5" + "}" * 30
-    with pytest.raises(MessageFormatException, match="1,000 tries to find the types of the values"):
+    with pytest.raises(MessageFormatException, match="more than 1,000 values, beyond those in the body"):
         JsonConverter().from_message(TextMessage(body), Left)
+
+
+@dataclass
+class Numbers:
+    values: list[Counted]
+    text: Decimal = Decimal(0)
+
+
+@dataclass
+class Plus:
+    left: Plus | Minus | Numbers
+    right: Plus | Minus | Numbers
+
+
+@dataclass
+class Minus:
+    left: Plus | Minus | Numbers
+    right: Plus | Minus | Numbers
+
+
+class Counted(Enum):
+    """An enumeration that counts how often a value becomes one of its members."""
+
+    ONE = 1
+
+    @classmethod
+    def _missing_(cls, value: object) -> Counted:
+        BUILT.append(value)
+        return cls.ONE
+
+
+BUILT: list[object] = []
+
+
+def nested(leaf: object, depth: int) -> Any:
+    """Return a body that fits no class, so that ``leaf`` is built twice for each level."""
+    for _ in range(depth):
+        leaf = {"left": leaf, "right": 0}
+    return leaf
+
+
+@pytest.mark.parametrize(("size", "depth"), [(2000, 9), (2000, 40), (50, 12), (1, 20)])
+def test_all_values_that_are_built_in_tries_count(size: int, depth: int) -> None:
+    """Only the tries counted, not the values in them: 6 kB made the loop of an app stand still for seconds."""
+    BUILT.clear()
+    with pytest.raises(MessageFormatException, match="more than 100,000 values, beyond those in the body"):
+        build(Plus, nested({"values": [2] * size}, depth))
+    assert len(BUILT) <= 100_000 + 3 * depth + size
+
+
+def test_a_long_text_that_is_read_in_tries_counts_more_than_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each try looks at the whole text."""
+    seen: list[int] = []
+
+    def read(text: str) -> Decimal:
+        seen.append(len(text))
+        return Decimal(1)
+
+    monkeypatch.setitem(_PARSED, Decimal, read)
+    with pytest.raises(MessageFormatException, match="more than 100,000 values, beyond those in the body"):
+        build(Plus, nested({"values": [], "text": "1" * 100_000}, 20))
+    assert sum(seen) < 16 * 110_000 + 100_000
+
+
+def test_a_large_body_without_repeated_work_is_read() -> None:
+    assert build(list[int | str], ["a"] * 300_000) == ["a"] * 300_000
+    assert build(list[Numbers | Email], [{"to": "ann"}] * 150_000) == [Email("ann")] * 150_000
 
 
 class Key(str):

@@ -235,10 +235,10 @@ class Bush(pydantic.BaseModel):  # type: ignore[misc, name-defined]
 def test_a_nested_body_of_several_possible_models_is_refused_before_it_costs_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pyjmsack.app.typed._MOST_TRIES", 1000)
+    monkeypatch.setattr("pyjmsack.app.typed._MOST_TRIED", 1000)
     for depth in (20, 200):
         text = '{"leftSide": ' * depth + "5" + "}" * depth
-        with pytest.raises(MessageFormatException, match="1,000 tries to find the types of the values"):
+        with pytest.raises(MessageFormatException, match="more than 1,000 values, beyond those in the body"):
             CAMEL.from_message(TextMessage(text), Tree)
 
 
