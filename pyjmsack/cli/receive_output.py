@@ -13,6 +13,7 @@ import io
 import itertools
 import json
 import os
+import re
 import secrets
 import select
 import stat
@@ -21,9 +22,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from pyjmsack import BytesMessage, Message, MessageFormatException, portable
+from pyjmsack import BytesMessage, Char, MapMessage, Message, MessageFormatException, TextMessage, portable
 from pyjmsack.cli.resending import check_whole
-from pyjmsack.cli.send_input import FILE_NAME, KINDS, STRUCTURED
+from pyjmsack.cli.send_input import FILE_NAME, KINDS, STRUCTURED, InputError, check_exported
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import visible, visible_json
 from pyjmsack.cli.values import json_value, readable_properties, wire_types
@@ -88,12 +89,20 @@ def _typed_json(message: Message, *, exact: bool = False) -> str | None:
         MessageFormatException: the body has no portable form, and ``exact`` is set.
     """
     if isinstance(message, tuple(STRUCTURED.values())):
+        if exact and isinstance(message, MapMessage):
+            _check_names(message)
         try:
             return portable.encode(message)[1]
         except MessageFormatException:  # the body holds a type that AMQP has and JMS does not have
             if exact:
                 raise
     return None
+
+
+def _check_names(message: MapMessage) -> None:
+    odd = next((name for name in message._body if type(name) is Char), None)  # only other AMQP clients send such a name
+    if odd is not None:
+        raise MessageFormatException(f"the name {str(odd)!r} in a map is a char, and JSON has only texts as names")
 
 
 def _text_of(message: Message) -> bytes:
@@ -156,6 +165,8 @@ def _body(message: Message, *, exact: bool) -> dict[str, Any]:
         (name,) = (name for name, kind in STRUCTURED.items() if isinstance(message, kind))
         return {name: json.loads(typed)}
     body: object = message.body
+    if exact and body is not None and not isinstance(message, TextMessage):
+        raise MessageFormatException(f"a message without a kind has a body of type {type(body).__name__}")
     return {} if body is None else {"body": body if isinstance(body, str) else str(body)}
 
 
@@ -180,19 +191,38 @@ def _headers(message: Message) -> dict[str, Any]:
     }
 
 
-def _json_of(message: Message, *, exact: bool = False) -> bytes:
-    document = json.dumps(as_document(message, exact=exact), ensure_ascii=False)
+def _json_of(message: Message) -> bytes:
+    return _line(json.dumps(as_document(message), ensure_ascii=False))
+
+
+def _line(document: str) -> bytes:
     return visible_json(document).encode(errors="surrogatepass")
+
+
+_HALF = re.compile(r'(?<!"char": ")[\ud800-\udfff]')
+"""Half a surrogate pair, except in the portable form of a char, which may be one."""
+_AS_WRITTEN = ("body", "body_base64")
+"""The fields that an import reads as they were written, whatever they contain."""
 
 
 def exact_line(message: Message) -> bytes:
     """Return a message as a JSON line that keeps all types.
 
     Raises:
-        MessageFormatException: the message has a value that the line cannot keep, or its content may be missing.
+        MessageFormatException: the message has a value that the line cannot keep, its content may be missing, or an
+            import could not read or send the line.
     """
     check_whole(message)
-    return _json_of(message, exact=True)
+    document = as_document(message, exact=True)
+    text = json.dumps(document, ensure_ascii=False)
+    if not text.isascii() and _HALF.search(text):
+        raise MessageFormatException("a text has half a surrogate pair, which an import could not send")
+    # the message may be destroyed after an export, so the line is read as an import would read it
+    try:
+        check_exported({name: value for name, value in document.items() if name not in _AS_WRITTEN})
+    except InputError as error:
+        raise MessageFormatException(f"an import could not read its line: {error}") from error
+    return _line(text)
 
 
 def _for_terminals(render: Callable[[Message], bytes]) -> Callable[[Message], bytes]:

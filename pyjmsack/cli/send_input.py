@@ -31,7 +31,7 @@ from pyjmsack import (
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.values import restore_properties, set_properties
 
-__all__ = ["FILE_NAME", "FORMATS", "KINDS", "STRUCTURED", "InputError", "Item", "read_items"]
+__all__ = ["FILE_NAME", "FORMATS", "KINDS", "STRUCTURED", "InputError", "Item", "check_exported", "read_items"]
 
 FILE_NAME = "file_name"
 """Property of a message that is a whole file: its name without directories."""
@@ -179,6 +179,10 @@ def _from_json(
         raise ValueError('expected a JSON object, such as {"body": "hello"}')
     if "text" in document:
         document.setdefault("body", document.pop("text"))
+    return _item(place, document, hashlib.sha256(data.strip()).hexdigest(), set_all, structured)
+
+
+def _item(place: str, document: Mapping[str, Any], digest: str, set_all: SetAll, structured: Structured) -> Item:
     unknown = sorted(document.keys() - _KNOWN - _RECEIVED)
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not a field of a message; expected one of {', '.join(sorted(_KNOWN))}")
@@ -193,7 +197,7 @@ def _from_json(
     expires = None if expiration is None else datetime.fromisoformat(expiration)
     if expires is not None and expires.tzinfo is None:
         raise ValueError(f"expiration: {expiration!r} has no time zone, such as +00:00")
-    return Item(place, message, _json_options(document), expires, hashlib.sha256(data.strip()).hexdigest())
+    return Item(place, message, _json_options(document), expires, digest)
 
 
 def _json_message(document: Mapping[str, Any], structured: Structured) -> Message:
@@ -226,6 +230,19 @@ _MAKERS: Mapping[str, Make] = {
     **FORMATS,
     "export": partial(_from_json, set_all=restore_properties, structured=_restored),
 }
+
+
+def check_exported(document: Mapping[str, Any]) -> Message:
+    """Check that an import can read a line of an export, and return the message that it makes of the line.
+
+    Args:
+        document: the fields of the line.
+
+    Raises:
+        InputError: the line is not a message.
+    """
+    item = _checked(lambda place, *_: _item(place, document, "", restore_properties, _restored), "the line", b"", False)
+    return item.message
 
 
 def _whole(source: Path) -> bytes:

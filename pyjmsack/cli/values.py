@@ -138,10 +138,13 @@ def restore_properties(message: Message, properties: Mapping[str, Any], types: M
             value = portable.decode(portable.CONTENT_TYPES[ObjectMessage.wire_type], json.dumps(value))[1]
         elif (kind := types.get(name)) is not None:
             value = typed_value(kind, value)
-        try:
-            message.properties[name] = value
-        except MessageFormatException:
-            message._properties = {**(message._properties or {}), name: value}
+        if not isinstance(value, Char):  # this one would become a text
+            try:
+                message.properties[name] = value
+                continue
+            except MessageFormatException:
+                pass
+        message._properties = {**(message._properties or {}), name: value}
 
 
 def set_properties(message: Message, properties: Mapping[str, object], types: Mapping[str, str]) -> None:

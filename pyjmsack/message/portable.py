@@ -118,7 +118,8 @@ def _tagged(value: Any) -> Any:
     if value is None or type(value) is bool:
         return value
     if isinstance(value, str):
-        return {"char": str(value)} if type(value) is Char else str(value)
+        # the constructor refuses a char of AMQP above U+FFFF, which no reader of this form would take
+        return {"char": str(Char(value))} if type(value) is Char else str(value)
     for kind, writer in _WRITERS.items():
         if isinstance(value, kind):
             return writer(value)
