@@ -37,7 +37,20 @@ def _body(message: Message) -> str:
 
 def _properties(message: Message) -> str:
     readable, unreadable = readable_properties(message)
-    return unreadable or json.dumps(readable, ensure_ascii=False, default=str)
+    return unreadable or json.dumps(_with_texts(readable), ensure_ascii=False, default=str)
+
+
+def _with_texts(value: object) -> object:
+    """Return the value. Each key that JSON cannot hold is replaced by a text, because a sender over AMQP may choose
+    keys of any type.
+    """
+    if isinstance(value, dict):
+        return {_json_key(key): _with_texts(each) for key, each in value.items()}
+    return [_with_texts(each) for each in value] if isinstance(value, list) else value
+
+
+def _json_key(key: object) -> object:
+    return key if key is None or isinstance(key, str | int | float) else str(key)
 
 
 _LETTERS: dict[str, Callable[[Message], object]] = {

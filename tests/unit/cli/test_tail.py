@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from pyjmsack import TextMessage
-from pyjmsack.cli.tail import _is_new, _key
+from pyjmsack.cli.tail import _is_new, _key, render
 
 
 def shown(text: str, identity: bytes | None) -> Any:
@@ -26,3 +26,10 @@ def test_two_messages_with_one_id_are_both_shown() -> None:
     seen: OrderedDict[bytes, None] = OrderedDict()
     found = [_is_new(seen, _key(shown("x", identity))) for identity in (b"id 1, a", b"id 1, b", b"id 1, a")]
     assert found == [True, True, False]
+
+
+def test_a_property_with_keys_that_json_cannot_hold_costs_no_other_message() -> None:
+    """One such message, which any AMQP client can send, ended the command with a ``TypeError``."""
+    message = TextMessage("evil")
+    message._properties = {"k": {b"b": [{(): b"x"}], None: 1, 5: 2.5}}
+    assert render("%b %p", message) == """evil {"k": {"b'b'": [{"()": "b'x'"}], "null": 1, "5": 2.5}}"""
