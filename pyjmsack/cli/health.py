@@ -22,6 +22,8 @@ _TURN: Final = 1.0
 """The number of seconds that a probe waits while the health is computed for an earlier probe."""
 _MOST: Final = 32
 """The largest number of connections at a time. To admit another connection, the server closes the oldest one."""
+_MOST_WAITING: Final = 16
+"""The largest number of probes that wait for their turn. The threads of connections that were closed wait too."""
 _LOOK: Final = 0.2
 """The number of seconds between two looks for connections whose time is over."""
 _BOTH: Final = 2
@@ -32,21 +34,33 @@ class _InTurn:
     """Computes the health for one probe at a time.
 
     A check of the service may take a long time. Each probe has a thread of its own, and without this limit each new
-    probe would add one more thread that waits for the check.
+    probe would add one more thread that waits for the check. The thread does not notice that its connection is closed.
+    Therefore only a few probes wait.
     """
 
     def __init__(self, health: Callable[[], dict[str, Any]]) -> None:
         self._health = health
         self._turn = threading.Lock()
+        self._places = threading.Semaphore(_MOST_WAITING)
 
     def __call__(self) -> dict[str, Any]:
-        """Return the health, or ``DOWN`` if the health for an earlier probe is not ready soon."""
-        if not self._turn.acquire(timeout=_TURN):
+        """Return the health, or ``DOWN`` if the health for an earlier probe is not ready soon. Return ``DOWN`` at once
+        if many other probes wait.
+        """
+        if not self._turn.acquire(blocking=False) and not self._wait():
             return {"status": "DOWN", "error": "a check of an earlier probe has not returned"}
         try:
             return self._health()
         finally:
             self._turn.release()
+
+    def _wait(self) -> bool:
+        if not self._places.acquire(blocking=False):
+            return False
+        try:
+            return self._turn.acquire(timeout=_TURN)
+        finally:
+            self._places.release()
 
 
 class _Server(ThreadingHTTPServer):

@@ -13,6 +13,7 @@ from urllib.error import HTTPError
 
 import pytest
 from click.testing import CliRunner
+from polling import wait_until
 
 from pyjmsack.cli import health as module
 from pyjmsack.cli import run as running
@@ -77,6 +78,30 @@ def test_a_check_that_does_not_return_holds_one_thread_whatever_the_number_of_pr
                 ask(port, "ready")
         assert len(inside) == 1
         assert ask(port) == 200
+
+
+def test_probes_that_gave_up_hold_few_threads_and_delay_no_other_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them waited in a thread of its own for its turn, also after its connection was closed."""
+    monkeypatch.setattr(module, "_PATIENCE", 60.0)
+    monkeypatch.setattr(module, "_TURN", 60.0)
+    begun, over = threading.Event(), threading.Event()
+
+    def stuck() -> dict[str, Any]:
+        begun.set()
+        over.wait(60)
+        return UP
+
+    before = threading.active_count()
+    with serving_health(stuck, "127.0.0.1", 0) as port, ExitStack() as stack:
+        stack.callback(over.set)
+        for _ in range(100):
+            with socket.create_connection(("127.0.0.1", port)) as probe:
+                probe.sendall(b"GET /health/ready HTTP/1.0\r\n\r\n")
+            assert begun.wait(60)
+        # the server, the check, and the probes that wait
+        wait_until(lambda: threading.active_count() - before <= 2 + module._MOST_WAITING)
+        with pytest.raises(HTTPError, match="503"):
+            ask(port, "ready")
 
 
 def test_a_worker_process_that_was_healthy_for_a_while_is_soon_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
