@@ -8,7 +8,9 @@ from shared_brokers import Served
 SCENARIOS = ("send-async", "receive", "listener", "send", "send-nonpersistent", "request", "request-many")
 
 
-@pytest.mark.parametrize("protocol", ["amqp", "stomp"])
+@pytest.mark.parametrize(
+    "protocol", ["amqp", pytest.param("stomp", marks=pytest.mark.whole_tier("the row above is the same program"))]
+)
 def test_every_row_counts_its_messages_and_those_of_a_bare_socket(bench, any_broker: Served, protocol: str) -> None:
     """A measurement whose queue has more or fewer messages than it should is an error of the command."""
     chosen = [word for scenario in SCENARIOS for word in ("--scenario", scenario)]

@@ -13,6 +13,7 @@ from shared_brokers import Served
 pytestmark = pytest.mark.timeout(600)  # Spark starts, on a machine that may be busy
 
 
+@pytest.mark.whole_tier("it takes minutes; tests/spark runs streams and writes, and the other commands run here")
 def test_spark_streams_and_writes_each_row_once(any_broker: Served) -> None:
     """Each job counts its rows, and the messages that it left in the queue. A wrong count is an error of the command.
 

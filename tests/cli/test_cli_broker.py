@@ -24,7 +24,10 @@ def started(cli: Cli, *options: object) -> tuple[subprocess.Popen[bytes], dict[s
     return process, json.loads(first_lines(process, 1)[0])
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "signum",
+    [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.whole_tier("one handler takes both signals"))],
+)
 def test_messages_survive_a_stop_by_signal(cli: Cli, queue_name: str, tmp_path: Path, signum: signal.Signals) -> None:
     for texts in (["kept"], []):
         process, told = started(cli, "--data-dir", tmp_path)

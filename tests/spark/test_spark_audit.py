@@ -312,7 +312,13 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("mode", [AckMode.AUTO_ACKNOWLEDGE, AckMode.INDIVIDUAL_ACKNOWLEDGE])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        AckMode.INDIVIDUAL_ACKNOWLEDGE,
+        pytest.param(AckMode.AUTO_ACKNOWLEDGE, marks=pytest.mark.whole_tier("the ledger has the same rows")),
+    ],
+)
 def test_after_a_consumer_was_killed_nothing_counts_as_lost(
     spark: SparkSession, broker_url: str, queue_name: str, tmp_path: Path, mode: AckMode
 ) -> None:

@@ -65,6 +65,7 @@ def test_the_audit_runs_on_a_cluster(master: str, ledger: Path) -> None:
     assert document["findings"]["unknown"] == {"count": 1, "ids": ["ID:3"]}
 
 
+@pytest.mark.whole_tier("the row above uses the cluster, and the wait ends in another minute")
 def test_a_cluster_without_room_is_told_instead_of_waited_for(master: str) -> None:
     done = run("-c", CROWDED, master)
     assert done.returncode == 0, done.stderr
