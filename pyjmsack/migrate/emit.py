@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import keyword
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from pyjmsack.migrate.model import Factory, Findings, Listener
 from pyjmsack.migrate.serving import CLIENT_ID, destination_of, needs_client_id
+from pyjmsack.migrate.values import one_line
 
 __all__ = ["as_environment", "as_python", "as_toml", "comment", "identifier", "login", "named"]
 
@@ -123,7 +125,7 @@ def as_environment(findings: Findings) -> str:
         variable = "PYJMSACK_URL" if number == 0 else f"PYJMSACK_URL_{name.upper()}"
         lines.append(f"{variable}={_shell(factory.url)}")
         if factory.username:
-            lines.append(f"# --user {factory.username}")
+            lines.append(f"# --user {shlex.quote(one_line(factory.username))}")
         lines += [f"{factory.user_variable}="] if factory.asks_for_user else []
         lines += [f"{secret}=" for secret in factory.secrets.values()]
     return "\n".join(dict.fromkeys(lines)) + "\n"
@@ -202,11 +204,7 @@ def _handler(name: str, listener: Listener) -> str:
 
 def comment(text: str) -> str:
     """Return a text in a form that is safe in a comment or a docstring."""
-    return (
-        "".join(character if character.isprintable() else "?" for character in text)
-        .replace('"', "'")
-        .replace("\\", "/")
-    )
+    return one_line(text).replace('"', "'").replace("\\", "/")
 
 
 def _main(factories: dict[str, Factory], handlers: dict[str, Listener]) -> str:

@@ -147,6 +147,8 @@ def _host_and_port(address: str) -> tuple[str, int]:
         host, _, port = address.partition(":")
     if port and not (_PORT.fullmatch(port) and 0 < int(port) < 65536):
         raise Unreadable("expected a broker URL with a port from 1 to 65535")
+    if not host.isprintable() or " " in host:
+        raise Unreadable("expected a broker URL whose host has no spaces and no line breaks")
     return host, int(port or 0)
 
 

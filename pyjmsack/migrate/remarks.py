@@ -10,6 +10,7 @@ from typing import Final
 
 from pyjmsack.migrate.model import Findings, Function, Place, Row, Send
 from pyjmsack.migrate.serving import QUEUE_KEY
+from pyjmsack.migrate.values import one_line
 
 __all__ = ["Remarks", "open_text", "remark"]
 
@@ -19,17 +20,18 @@ _YOURS: Final = '    raise NotImplementedError("your code")\n'
 
 def remark(text: str, indent: str = "") -> str:
     """Return a text as lines of a comment."""
-    plain = "".join(character if character.isprintable() else "?" for character in text)
-    lines = wrap(plain, _WIDTH - len(indent), break_on_hyphens=False, break_long_words=False)
+    lines = wrap(one_line(text), _WIDTH - len(indent), break_on_hyphens=False, break_long_words=False)
     return "".join(f"{indent}# {line}\n" for line in lines)
 
 
 def open_text(row: Row) -> str:
-    """Return the text about a step that is left to the user, with its place, for a comment or a line on stderr."""
+    """Return the text about a step that is left to the user, with its place, for a comment or a line on stderr. The
+    text is one line.
+    """
     value = f" = {row.value}" if row.value else ""
     python = f" -> {row.python}" if row.python else ""
     why = f": {row.why}" if row.why else ""
-    return f"{row.place}: {row.verdict.value}: {row.key}{value}{python}{why}"
+    return one_line(f"{row.place}: {row.verdict.value}: {row.key}{value}{python}{why}")
 
 
 class Remarks:
@@ -121,8 +123,8 @@ class Remarks:
     def _call(self, send: Send, start: str, indent: str) -> str:
         """Return the Python call, in several lines if the call is long."""
         app = self._apps.get(send.factory, self._first)
-        python = "".join(each if each.isprintable() else "?" for each in send.python(app))
+        python = one_line(send.python(app))
         if len(start) + len(python) <= _WIDTH or not send.arguments:
             return f"{start}{python}\n"
-        inner = "".join(f"{indent}    {each},\n" for each in send.arguments)
+        inner = "".join(f"{indent}    {one_line(each)},\n" for each in send.arguments)
         return f"{start}{app}.sender.{send.call}(\n{inner}{indent})\n"

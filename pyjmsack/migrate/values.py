@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["HIDDEN", "Missing", "is_secret", "milliseconds", "resolve", "seconds", "shown"]
+__all__ = ["HIDDEN", "Missing", "is_secret", "milliseconds", "one_line", "resolve", "seconds", "shown"]
 
 HIDDEN: Final = "***"
 _SECRET: Final = re.compile(r"pass(word|wd|code|phrase)|\bpwd\b|secret|token|credential|api.?key|(?:^|[._-])key$", re.I)
@@ -45,8 +45,17 @@ def shown(key: str, value: str, limit: int = 120) -> str:
     bracket = line.find("(", line.find("#class:")) if "#class:" in line else -1
     if bracket >= 0:
         line = f"{line[: bracket + 1]}{HIDDEN})"
-    line = "".join(character if character.isprintable() else "?" for character in line[:limit])
+    line = one_line(line[:limit])
     return line if len(line) < limit else line[: limit - 1] + "…"
+
+
+def one_line(text: str) -> str:
+    """Return a text with ``?`` in the place of each character that is not printable.
+
+    The result has no character that ends a line of Python, of a shell, or of a terminal. So a text from a file stays
+    inside its comment.
+    """
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def _without_login(authority: re.Match[str]) -> str:

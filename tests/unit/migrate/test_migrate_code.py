@@ -11,7 +11,8 @@ import pytest
 from migrate_support import of_text, of_url
 from test_migrate_files import ACTIVEMQ_JNDI, SPRING
 
-from pyjmsack.migrate import Findings, Settings, Verdict, as_environment, as_python, as_toml, migrate
+from pyjmsack.migrate import Findings, Settings, Verdict, as_app, as_environment, as_python, as_toml, migrate, open_text
+from pyjmsack.migrate.model import Function, Place, Send
 
 
 def test_the_code_makes_its_factories_when_it_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,3 +119,50 @@ def test_an_option_with_quotes_stays_inside_its_text() -> None:
     ast.parse(code)
     environment = as_environment(of_url("tcp://h:61616?jms.clientID=a'%3B rm"))
     assert environment.splitlines()[0].startswith("PYJMSACK_URL='amqp://h:5672?")
+
+
+BREAKS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029")
+"""What ends a line for a shell, for Python, or for a reader of lines."""
+
+
+def hostile_user(folder: Path, user: str) -> Findings:
+    """What is found for a file of JNDI with this user name."""
+    escaped = "".join(f"\\u{ord(each):04x}" for each in user)
+    head = ACTIVEMQ_JNDI.partition("java.naming.security.principal")[0]
+    return of_text(folder, "jndi.properties", f"{head}\njava.naming.security.principal = {escaped}\n")
+
+
+@pytest.mark.parametrize("end", BREAKS)
+def test_no_line_break_of_a_user_name_ends_the_comment_in_the_shell(tmp_path: Path, end: str) -> None:
+    lines = as_environment(hostile_user(tmp_path, f"bob{end}touch x; $(touch y)")).splitlines()
+    assert f"# --user 'bob{'?' * len(end)}touch x; $(touch y)'" in lines
+    assert not [line for line in lines if not line.startswith(("PYJMSACK_", "# --user "))]
+
+
+def test_the_user_name_of_a_domain_is_a_word_of_the_shell(tmp_path: Path) -> None:
+    assert "# --user 'SHOP\\bob'\n" in as_environment(hostile_user(tmp_path, "SHOP\\bob"))
+
+
+@pytest.mark.parametrize("end", BREAKS)
+def test_no_line_break_of_a_file_ends_a_comment_of_the_code(tmp_path: Path, end: str) -> None:
+    found = of_text(tmp_path, "context.xml", SPRING)
+    text = f"x{end}import evil # ''' \"\"\""
+    place = Place(text, 3)
+    found.add(place, text, text, Verdict.BY_HAND, text, text)
+    found.functions.append(
+        Function("f", place, 9, sends=[Send(place, text, "send", (repr("q" * 99), f"...{end}import evil"))])
+    )
+    for each in (*found.factories, *found.listeners):
+        each.place = place
+    for code in (as_python(found), as_app(found)):
+        modules = [one for one in ast.walk(ast.parse(code)) if isinstance(one, ast.Import)]
+        assert "evil" not in {one.names[0].name for one in modules}
+    assert [open_text(row).splitlines() for row in found.rows] == [[open_text(row)] for row in found.rows]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x85", "\u2028", " "])
+def test_a_host_with_a_line_break_is_no_host(end: str) -> None:
+    """Some readers of variables, such as `docker run --env-file`, would take the second line as another variable."""
+    found = of_url(f"tcp://h{end}LD_PRELOAD=x:61616")
+    assert not found.factories
+    assert "no line breaks" in found.unreadable[0]
