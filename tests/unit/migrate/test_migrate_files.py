@@ -313,6 +313,36 @@ def test_xml_with_entities_or_without_end_is_refused(text: str) -> None:
         read_xml(text.encode())
 
 
+def test_xml_with_a_long_namespace_is_refused() -> None:
+    """An element would need as much memory as its namespace, and a file has many elements and one namespace."""
+    long = b"u" * 1_000_000
+    for text in (
+        b'<a xmlns="%b">' % long + b"<b/>" * 100_000 + b"</a>",
+        b'<a xmlns:p="%b" ' % long + b" ".join(b'p:a%d=""' % number for number in range(100_000)) + b"/>",
+        b'<!DOCTYPE a [<!ATTLIST b x CDATA "%b">]><a>' % long + b"<b/>" * 100_000 + b"</a>",
+    ):
+        with pytest.raises(Unreadable, match=r"namespaces of at most 200 characters; line 1|declares no attributes"):
+            read_xml(text)
+
+
+def test_all_elements_share_the_text_of_their_namespace() -> None:
+    root = read_xml(b'<a xmlns="urn:one"><b/><c xmlns="urn:two"><d/></c><e xmlns=""/><f/></a>')
+    assert [(one.name, one.namespace) for one in root.all()] == [
+        ("a", "urn:one"), ("b", "urn:one"), ("c", "urn:two"), ("d", "urn:two"), ("e", ""), ("f", "urn:one"),
+    ]  # fmt: skip
+    assert root.children[0].namespace is root.namespace is root.children[-1].namespace
+
+
+def test_a_prefix_holds_for_its_element_and_for_what_is_inside() -> None:
+    root = read_xml(b'<p:a xmlns:p="urn:p" p:x="1" y="2" xml:lang="en"><b p:x="3"/><c xmlns:p="urn:q" p:x="4"/></p:a>')
+    assert (root.namespace, root.name) == ("urn:p", "a")
+    assert root.attributes == {"urn:p|x": "1", "y": "2", "http://www.w3.org/XML/1998/namespace|lang": "en"}
+    assert [one.attributes for one in root.children] == [{"urn:p|x": "3"}, {"urn:q|x": "4"}]
+    for text in (b"<p:a/>", b'<a p:x="1"/>', b'<a><b xmlns:p="urn:p"/><p:c/></a>'):
+        with pytest.raises(Unreadable, match="a prefix at line 1 has none"):
+            read_xml(text)
+
+
 def test_a_document_type_that_names_a_file_elsewhere_is_not_loaded() -> None:
     text = b'<!DOCTYPE beans PUBLIC "-//SPRING//DTD BEAN//EN" "http://nowhere.invalid/x.dtd"><beans><bean/></beans>'
     assert read_xml(text).children[0].name == "bean"
