@@ -329,7 +329,7 @@ def _template(row: BootKey, value: str) -> tuple[Verdict, str, str]:
             f"send(..., delivery_mode=DeliveryMode.{names.get(name, name)})",
             "an argument of each send",
         )
-    return Verdict.CHANGED, f"send(..., {row.target}={value})", "an argument of each send"
+    return Verdict.CHANGED, f"send(..., {row.target}={shown('value', value)})", "an argument of each send"
 
 
 _ARGUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
@@ -345,11 +345,11 @@ _ARGUMENTS: Final[Mapping[str, Callable[[str], str]]] = {
     "shared": lambda value: (
         "create_shared_consumer(topic, name)" if value.lower() in _TRUE else "create_consumer(topic)"
     ),
-    "subscription": lambda value: f"create_durable_consumer(topic, {value!r})",
-    "selector": lambda value: f"create_consumer(destination, {value!r})",
+    "subscription": lambda value: f"create_durable_consumer(topic, {shown('value', value)!r})",
+    "selector": lambda value: f"create_consumer(destination, {shown('value', value)!r})",
     "no_local": lambda value: f"create_consumer(topic, no_local={value.lower() in _TRUE})",
-    "least": lambda value: f"{value} sessions with a consumer each",
-    "most": lambda value: f"at most {value} sessions with a consumer each",
+    "least": lambda value: f"{shown('value', value)} sessions with a consumer each",
+    "most": lambda value: f"at most {shown('value', value)} sessions with a consumer each",
 }
 _QOS: Final = ("time_to_live", "priority", "delivery_mode")
 _STILL_TRANSACTED: Final = (

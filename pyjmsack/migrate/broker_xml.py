@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from pyjmsack.java_options.schemes import JAVA_SCHEMES
 from pyjmsack.migrate.model import Findings, Place, Settings, Verdict
-from pyjmsack.migrate.values import Missing, is_secret, resolve, shown
+from pyjmsack.migrate.values import HIDDEN, Missing, is_secret, resolve, shortened, shown
 from pyjmsack.migrate.xml_file import Element
 
 __all__ = ["PLAIN", "Port", "broker_of", "ports_of", "read_broker"]
@@ -17,6 +17,8 @@ __all__ = ["PLAIN", "Port", "broker_of", "ports_of", "read_broker"]
 _ACTIVEMQ: Final = "http://activemq.apache.org/schema/core"
 _ARTEMIS: Final = ("urn:activemq", "urn:activemq:core", "urn:hornetq", "")
 _ALL: Final = "CORE,AMQP,STOMP,HORNETQ,MQTT,OPENWIRE"
+_NAMES: Final = ("name", "key", "id", "match")
+"""The attributes whose value is a name, which may be the name of a secret."""
 PLAIN: Final = "a setting of the broker; it stays where it is"
 """The reason why most settings of a broker need no change."""
 _WORTH_SAYING: Final[Mapping[str, str]] = {
@@ -104,17 +106,28 @@ def _settings(top: Element) -> list[Element]:
 
 def _setting(findings: Findings, file: str, element: Element) -> None:
     said = _WORTH_SAYING.get(element.name, PLAIN)
-    values = [f"{name.rpartition('|')[2]}={shown(name, value)}" for name, value in element.attributes.items()]
-    text = element.text.strip()
-    if text:
-        values.append("***" if is_secret(element.name) else text)
-    value = shown("value", " ".join(values))
+    value = _shown(element)
     findings.add(Place(file, element.line), element.name, value, Verdict.BROKER, "", said)
     for name in element.attributes:
         if name in _WORTH_SAYING:
             worth = _WORTH_SAYING[name]
             value = shown(name, element.attributes[name])
             findings.add(Place(file, element.line), f"{element.name}.{name}", value, Verdict.BROKER, "", worth)
+
+
+def _shown(element: Element) -> str:
+    """Return the attributes and the text of an element for a row. If the element is a property that is a secret, only
+    its name is shown.
+    """
+    values = [(name.rpartition("|")[2], value) for name, value in element.attributes.items()]
+    of_secret = is_secret(element.name) or any(name in _NAMES and is_secret(value) for name, value in values)
+    parts = [
+        f"{name}={value if name in _NAMES and is_secret(value) else HIDDEN if of_secret else shown(name, value)}"
+        for name, value in values
+    ]
+    text = element.text.strip()
+    parts += [HIDDEN if of_secret else shown(element.name, text)] if text else []
+    return shortened(" ".join(parts))
 
 
 def _port(element: Element, known: Mapping[str, str]) -> Port | None:

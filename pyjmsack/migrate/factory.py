@@ -13,7 +13,7 @@ from pyjmsack.java_options.schemes import JAVA_SCHEMES
 from pyjmsack.migrate.java_url import JavaMember, JavaUrl, parse_java_url
 from pyjmsack.migrate.model import Factory, Findings, Place, Settings, Unreadable, Verdict
 from pyjmsack.migrate.options import belongs_to_failover, belongs_to_member, translate
-from pyjmsack.migrate.values import HIDDEN, is_secret, shown
+from pyjmsack.migrate.values import HIDDEN, holds_secret, is_secret, shown
 from pyjmsack.uri import OPTIONS, parse_url
 from pyjmsack.uri.profiles import PROFILES
 
@@ -25,6 +25,7 @@ _STORES: Final = {
     "transport.trustStorePassword": "PYJMSACK_TRUST_STORE_PASSWORD",
     "transport.keyStorePassword": "PYJMSACK_KEY_STORE_PASSWORD",
 }
+_SEVERAL: Final = "the value has a secret in it: give each setting its own option, and the secret its variable"
 PASSWORD: Final = "PYJMSACK_PASSWORD"  # noqa: S105 - the name of a variable
 
 
@@ -203,6 +204,9 @@ def _add_option(findings: Findings, draft: _Draft, setting: Setting, number: int
     name = setting.option.removeprefix("nested.")
     if is_secret(name) or is_secret(setting.key):
         _add_secret(findings, draft, setting, name)
+        return
+    if holds_secret(setting.value):
+        findings.add(setting.place, setting.key, shown(name, setting.value), Verdict.BY_HAND, "", _SEVERAL)
         return
     made = translate(draft.factory.client, name, setting.value, draft.protocol)
     draft.take(made.options, number)

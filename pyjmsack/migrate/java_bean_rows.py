@@ -389,7 +389,7 @@ class BeanRows:
             why = "this property of the bean is not known: look at the code that sets the property"
             verdict, python, why = said or (_HAND, "", why)
             text = HIDDEN if is_secret(one.name) else text
-            add(place, key, text, verdict, python.replace("{s}", "{}").format(value), why)
+            add(place, key, text, verdict, python.replace("{s}", "{}").format(shown(one.name, value)), why)
 
     def _is_json(self, bean: Bean, one: Property) -> bool:
         """Return whether the value of a property is a JSON converter that these sources make."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from pyjmsack.migrate.java_bean_keys import delivery_mode
 from pyjmsack.migrate.java_beans import Made
-from pyjmsack.migrate.values import seconds
+from pyjmsack.migrate.values import seconds, shown
 
 __all__ = ["QOS", "Template", "has_qos", "template_of", "template_of_bean", "template_of_boot"]
 
@@ -85,7 +85,7 @@ def template_of(values: Mapping[str, str]) -> Template:
                 number = seconds(value)
                 made.timeout = number if float(number) > 0 else "None" if float(number) == 0 else "0"
         except ValueError as error:
-            made.open.append(f"{name}: {error}")
+            made.open.append(f"{name}: {shown(name, str(error))}")
     if made.arguments.get("delivery_mode") == "DeliveryMode.PERSISTENT":
         del made.arguments["delivery_mode"]  # PERSISTENT is the default
     return made

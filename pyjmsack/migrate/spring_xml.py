@@ -318,7 +318,7 @@ class _Reader:
             self._add(one.line, key, HIDDEN, (verdict, f"env:{PASSWORD}", why))
             return
         try:
-            python = python.replace("{s}", seconds(value)) if "{s}" in python else python.format(value)
+            python = python.replace("{s}", seconds(value)) if "{s}" in python else python.format(shown(one.name, value))
         except ValueError as error:
             verdict, why = Verdict.BY_HAND, str(error)
         self._add(one.line, key, value, (verdict, python, why))

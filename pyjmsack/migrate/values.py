@@ -6,12 +6,30 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["HIDDEN", "Missing", "is_secret", "milliseconds", "one_line", "resolve", "seconds", "shown"]
+__all__ = [
+    "HIDDEN",
+    "Missing",
+    "holds_secret",
+    "is_secret",
+    "milliseconds",
+    "one_line",
+    "resolve",
+    "seconds",
+    "shortened",
+    "shown",
+]
 
 HIDDEN: Final = "***"
 _SECRET: Final = re.compile(r"pass(word|wd|code|phrase)|\bpwd\b|secret|token|credential|api.?key|(?:^|[._-])key$", re.I)
 _NO_SECRET: Final = re.compile(r"codec|keystorepath|location", re.I)
 _INNERMOST: Final = re.compile(r"[$#]\{([^{}]*)\}")
+_WORD: Final = re.compile(r"[\w.-]+")
+_BEHIND: Final = re.compile(r"""( ?\\?(?:=|:(?!:)))\s*\S|( ?[\s"'(>\])])\W*\w""")
+"""What stands between a word and its value. A list of settings, code and XML have different marks. ``::`` stands in the
+name of a queue of Artemis.
+"""
+_NAMES_KEY: Final = re.compile(r"key\Z", re.I)
+"""A word that is a secret only before ``=`` or ``:``. In code and XML, ``key`` is the name of any key."""
 _DURATION: Final = re.compile(r"([+-]?\d+)\s*(ns|us|ms|s|m|h|d|)", re.I)
 _ISO: Final = re.compile(r"([+-]?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.I)
 _AUTHORITY: Final = re.compile(r"//([^\s?=]*)")
@@ -32,7 +50,11 @@ def is_secret(key: str) -> bool:
 
 
 def shown(key: str, value: str, limit: int = 120) -> str:
-    """Return a value for printing: in one line, shortened, and without secrets, also without secrets in a URL."""
+    """Return a value for printing: in one line, shortened, and without secrets.
+
+    A value may hold several settings, as a URL, a list of settings, or code does. So nothing is shown behind a word
+    that is the name of a secret, and the logins of URLs are not shown.
+    """
     if is_secret(key) and value:
         return HIDDEN
     line = " ".join(value.split())
@@ -45,8 +67,32 @@ def shown(key: str, value: str, limit: int = 120) -> str:
     bracket = line.find("(", line.find("#class:")) if "#class:" in line else -1
     if bracket >= 0:
         line = f"{line[: bracket + 1]}{HIDDEN})"
+    return shortened(_without_secrets(line[:limit]), limit)
+
+
+def shortened(line: str, limit: int = 120) -> str:
+    """Return at most ``limit`` characters of a text without secrets, in one line."""
     line = one_line(line[:limit])
     return line if len(line) < limit else line[: limit - 1] + "…"
+
+
+def holds_secret(value: str) -> bool:
+    """Return whether a value holds several settings, and one of these is a secret."""
+    return _secret_in(value) is not None
+
+
+def _without_secrets(line: str) -> str:
+    start = _secret_in(line)
+    return line if start is None else line[:start] + HIDDEN
+
+
+def _secret_in(text: str) -> int | None:
+    """Return the index at which the value of the first secret begins, or ``None`` if the text holds no secret."""
+    for word in _WORD.finditer(text):
+        behind = _BEHIND.match(text, word.end()) if is_secret(word[0]) else None
+        if behind and (behind[1] or not _NAMES_KEY.fullmatch(word[0])):
+            return behind.end(behind.lastindex or 0)
+    return None
 
 
 def one_line(text: str) -> str:

@@ -166,3 +166,43 @@ def test_a_host_with_a_line_break_is_no_host(end: str) -> None:
     found = of_url(f"tcp://h{end}LD_PRELOAD=x:61616")
     assert not found.factories
     assert "no line breaks" in found.unreadable[0]
+
+
+BEAN = (
+    '<beans xmlns="http://www.springframework.org/schema/beans" xmlns:p="http://www.springframework.org/schema/p">'
+    '<bean id="cf" class="org.apache.activemq.ActiveMQConnectionFactory">{}</bean>'
+    '<bean class="org.springframework.jms.core.JmsTemplate">'
+    '<property name="priority" value="1 password=s3cret"/></bean>'
+    "</beans>"
+)
+BROKER = '<broker xmlns="http://activemq.apache.org/schema/core">{}</broker>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BEAN.format('<property name="properties"><value>brokerURL=tcp://h:1\npassword=s3cret</value></property>'),
+        BEAN.format('<property name="properties" value="a=b&#10;password: s3cret"/>'),
+        BEAN.format('<property name="clientID" value="a password=s3cret"/>'),
+        BEAN.format('<property name="brokerURL" value="tcp://h:1?jms.clientID=a&#10;password=s3cret"/>'),
+        BEAN.format('<property name="userName"><value>bob\npassword = s3cret</value></property>'),
+        BEAN.format('<property name="x"><props><prop key="password">s3cret</prop></props></property>'),
+        BEAN.format('<property name="x"><map><entry key="password" value="s3cret"/></map></property>'),
+        BEAN.format('<property name="clientID" value="${x:a password=s3cret}"/>'),
+        BEAN.format('<property name="clientID" value="#{a + password = s3cret}"/>'),
+        BROKER.format('<bean><property value="s3cret" name="password"/></bean>'),
+        BROKER.format('<props><prop key="password">s3cret</prop></props>'),
+        BROKER.format("<value>user=bob\npassword=s3cret</value>"),
+    ],
+)
+def test_a_secret_among_other_settings_is_in_no_output(tmp_path: Path, text: str) -> None:
+    found = of_text(tmp_path, "context.xml", text)
+    assert found.rows
+    for output in (repr(found), as_python(found), as_app(found), as_toml(found), as_environment(found)):
+        assert "s3cret" not in output
+
+
+def test_the_attributes_beside_a_secret_are_shown(tmp_path: Path) -> None:
+    text = BROKER.format('<authenticationUser username="u" password="s3cret" groups="g"/>')
+    row = of_text(tmp_path, "activemq.xml", text).rows[-2]
+    assert row.value == "username=u password=*** groups=g"
