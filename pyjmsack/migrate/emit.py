@@ -13,7 +13,7 @@ from pyjmsack.migrate.model import Factory, Findings, Listener
 from pyjmsack.migrate.serving import CLIENT_ID, destination_of, needs_client_id
 from pyjmsack.migrate.values import one_line
 
-__all__ = ["as_environment", "as_python", "as_toml", "comment", "identifier", "login", "named"]
+__all__ = ["Names", "as_environment", "as_python", "as_toml", "comment", "login", "named"]
 
 
 _SERVE: Final = '''\
@@ -139,32 +139,43 @@ def _shell(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def identifier(text: str, taken: Iterable[str]) -> str:
-    """Return a Python name made from a text, and different from the names in ``taken``."""
-    name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text), flags=re.ASCII).strip("_").lower()
-    name = name if name and not name[0].isdigit() else f"the_{name}".rstrip("_")
-    name = f"{name}_" if keyword.iskeyword(name) else name
-    number, made = 1, name
-    while made in taken:
-        number += 1
-        made = f"{name}_{number}"
-    return made
+class Names:
+    """Makes Python names from texts, each different from all others.
+
+    Args:
+        taken: names that are never made.
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {*taken}
+        self._last: dict[str, int] = {}
+        """For each name that was wanted again, the last number behind it. The search goes on there, because thousands
+        of listeners may have one destination.
+        """
+
+    def new(self, text: str) -> str:
+        """Return a Python name made from a text."""
+        name = re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text), flags=re.ASCII).strip("_").lower()
+        name = name if name and not name[0].isdigit() else f"the_{name}".rstrip("_")
+        name = f"{name}_" if keyword.iskeyword(name) else name
+        number, made = self._last.get(name, 1), name
+        while made in self._taken:
+            number += 1
+            made = f"{name}_{number}"
+        self._last[name] = number
+        self._taken.add(made)
+        return made
 
 
 def named(factories: Iterable[Factory]) -> dict[str, Factory]:
     """Return each connection factory that has a URL. The key is a Python name made from the name of the factory."""
-    made: dict[str, Factory] = {}
-    for factory in factories:
-        if factory.url:
-            made[identifier(factory.name, made)] = factory
-    return made
+    names = Names()
+    return {names.new(factory.name): factory for factory in factories if factory.url}
 
 
 def _handlers(listeners: Iterable[Listener]) -> dict[str, Listener]:
-    made: dict[str, Listener] = {}
-    for listener in listeners:
-        made[identifier(f"on_{listener.name.partition('?')[0]}", made)] = listener
-    return made
+    names = Names()
+    return {names.new(f"on_{listener.name.partition('?')[0]}"): listener for listener in listeners}
 
 
 def _imports(reads_environment: bool, listening: bool) -> str:

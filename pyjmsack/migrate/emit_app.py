@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from pyjmsack.migrate.bodies import KNOWN, OURS, STANDARD, used_classes
-from pyjmsack.migrate.emit import comment, identifier, login, named
+from pyjmsack.migrate.emit import Names, comment, login, named
 from pyjmsack.migrate.java_classes import ENUM
 from pyjmsack.migrate.java_parameters import snake
 from pyjmsack.migrate.model import Factory, Findings, Function, Listener, Schedule
@@ -44,7 +44,7 @@ def as_app(findings: Findings) -> str:
     """
     classes = used_classes(findings)
     apps = _apps(findings)
-    taken = {"logging", "os", "json", "field", "converter", *KNOWN, *classes, *(app for app, _, _ in apps)}
+    taken = Names({"logging", "os", "json", "field", "converter", *KNOWN, *classes, *(app for app, _, _ in apps)})
     remarks = Remarks(findings, {factory.name: app for app, factory, _ in apps if factory is not None}, apps[0][0])
     camel = findings.camel_case
     strict = any(fields and name in findings.records for name, fields in classes.items())
@@ -66,13 +66,12 @@ def as_app(findings: Findings) -> str:
 
 
 def _functions(
-    findings: Findings, apps: list[tuple[str, Factory | None, list[Listener]]], remarks: Remarks, taken: set[str]
+    findings: Findings, apps: list[tuple[str, Factory | None, list[Listener]]], remarks: Remarks, taken: Names
 ) -> Iterator[str]:
     """Yield the functions: error handlers, listeners, schedules, and methods that send."""
     handlers: dict[str, str] = {}
     for bean in dict.fromkeys(each.on_error for each in (*findings.listeners, *findings.nameless) if each.on_error):
-        handlers[bean] = identifier(f"on_error_of_{snake(bean)}", taken)
-        taken.add(handlers[bean])
+        handlers[bean] = taken.new(f"on_error_of_{snake(bean)}")
         yield _error_handler(handlers[bean], bean, remarks.of_key(f"{bean}.errorHandler"))
     for name, factory, listeners in apps:
         for listener in listeners:
@@ -102,9 +101,10 @@ def _apps(findings: Findings) -> list[tuple[str, Factory | None, list[Listener]]
     if not grouped:
         grouped[first] = []
     names: dict[str, str] = {}
+    made = Names()
     for key in grouped:
         plain = key.removesuffix("_factory").removesuffix("_connection") or "broker"
-        names[key] = identifier(f"{plain}_app" if names else "app", names.values())
+        names[key] = made.new(f"{plain}_app" if names else "app")
     return [(names[key], factories.get(key), listeners) for key, listeners in grouped.items()]
 
 
@@ -160,7 +160,7 @@ def _without_client_id(url: str) -> str:
 
 
 def _listener(
-    app: str, factory: Factory | None, listener: Listener, handlers: Mapping[str, str], taken: set[str],
+    app: str, factory: Factory | None, listener: Listener, handlers: Mapping[str, str], taken: Names,
     code: tuple[str, str],
 ) -> str:  # fmt: skip
     arguments = [repr(listener.destination)]
@@ -183,8 +183,7 @@ def _listener(
         arguments.append(f"reply_to=Topic({name})" if listener.reply_topic else f"reply_to={name}")
     if not listener.autostart:
         arguments.append("autostart=False")
-    name = identifier(snake(listener.function) if listener.function else f"on_{listener.destination}", taken)
-    taken.add(name)
+    name = taken.new(snake(listener.function) if listener.function else f"on_{listener.destination}")
     head = f"@{app}.listener({', '.join(arguments)})"
     if len(head) > 110:
         head = f"@{app}.listener(\n{''.join(f'    {each},{chr(10)}' for each in arguments)})"
@@ -208,16 +207,14 @@ def _error_handler(name: str, bean: str, remarks: str) -> str:
     )
 
 
-def _schedule(app: str, schedule: Schedule, taken: set[str], code: tuple[str, str]) -> str:
-    name = identifier(snake(schedule.function), taken)
-    taken.add(name)
+def _schedule(app: str, schedule: Schedule, taken: Names, code: tuple[str, str]) -> str:
+    name = taken.new(snake(schedule.function))
     return f'@{schedule.python(app)}\ndef {name}() -> None:\n    """{comment(str(schedule.place))}"""\n{"".join(code)}'
 
 
-def _function(function: Function, taken: set[str], code: tuple[str, str]) -> str:
+def _function(function: Function, taken: Names, code: tuple[str, str]) -> str:
     """Return the code of a method that sends, and that is neither a listener nor a schedule."""
-    name = identifier(snake(function.name), taken)
-    taken.add(name)
+    name = taken.new(snake(function.name))
     head = _def(name, function.parameters, function.answers)
     annotations = "".join(f", @{each}" for each in function.annotations)
     told = comment(f"{function.place}{annotations}")
@@ -250,11 +247,9 @@ def _subscription(factory: Factory | None, listener: Listener) -> Iterator[str]:
 
 
 def _unique(parameters: list[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    taken: set[str] = set()
+    names = Names()
     for name, annotation in parameters:
-        made = identifier(name, taken)
-        taken.add(made)
-        yield made, annotation
+        yield names.new(name), annotation
 
 
 def _main(apps: list[str]) -> str:

@@ -7,13 +7,16 @@ square of the length needs more than 60 seconds, so its test fails.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from migrate_support import of_text, row
 
-from pyjmsack.migrate import Settings, Unreadable, Verdict, as_app, migrate
+from pyjmsack.migrate import Factory, Findings, Listener, Settings, Unreadable, Verdict, as_app, as_python, migrate
+from pyjmsack.migrate.emit import Names
 from pyjmsack.migrate.java_url import parse_java_url
+from pyjmsack.migrate.model import Place
 from pyjmsack.migrate.properties_file import read_properties
 from pyjmsack.migrate.values import Missing, milliseconds, resolve, shown
 from pyjmsack.migrate.xml_file import read_xml
@@ -194,3 +197,16 @@ def test_a_placeholder_without_a_value_says_what_to_do(text: str, said: str) -> 
         resolve(text, {"loop": "${loop}"})
     assert said in str(caught.value)
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("write", [as_python, as_app])
+def test_any_number_of_listeners_may_have_one_destination(write: Callable[[Findings], str]) -> None:
+    found = Findings(factories=[Factory("cf", Place("a.xml"), "activemq", "", "amqp://h:5672")])
+    found.listeners = [Listener("q", Place("a.xml", line), "q") for line in range(20_000)]
+    assert "def on_q_20000(message" in write(found)
+
+
+def test_each_name_is_made_once() -> None:
+    names = Names({"on_a_3"})
+    wanted = ["on a", "on a", "on a", "on_a_2", "on_a", "on_a_2"]
+    assert [names.new(text) for text in wanted] == ["on_a", "on_a_2", "on_a_4", "on_a_2_2", "on_a_5", "on_a_2_3"]
