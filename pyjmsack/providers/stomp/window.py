@@ -48,8 +48,8 @@ knows only roughly how the broker counts the bytes of a frame."""
 _MOST_BEYOND = 100
 """The broker may send this number of messages more than the window allows. One message more ends the connection."""
 _MOST_WINDOWS = 4
-"""If the window is counted in bytes, the broker may send this number of windows, and ``_MOST_BYTES_BEYOND``. One message
-more ends the connection. The limit is wide, because this client knows only roughly how the broker counts."""
+"""If the window is counted in bytes, the broker may send this number of windows, and ``_MOST_BYTES_BEYOND``. One
+message more ends the connection. The limit is wide, because this client knows only roughly how the broker counts."""
 _MOST_BYTES_BEYOND = 1 << 20
 
 
@@ -97,8 +97,8 @@ class Window:
         self.size = int(size * _FULL) if subscriptions.by_bytes else size
         """The number of messages or bytes at which a subscription is full."""
         self.limit = _MOST_WINDOWS * size + _MOST_BYTES_BEYOND if subscriptions.by_bytes else size + _MOST_BEYOND
-        """If a subscription holds more messages or bytes than this, and the broker sends another message, the connection
-        ends."""
+        """If a subscription holds more messages or bytes than this, and the broker sends another message, the
+        connection ends."""
         self.widens = not self._info.presettled and not (self._serial and subscriptions.prefetch <= 1)
         """True if the window gets more room when it is full."""
 
