@@ -59,23 +59,27 @@ def reason(error: Exception) -> str:
 
 
 def check_task(message: Any) -> None:
-    """Check the headers that a worker of Celery reads when a task already has a place in the pool.
+    """Check the headers, and the part of the body, that a worker of Celery reads when a task already has a place in the
+    pool.
 
-    An error at that moment would not give the place back, and a few such tasks would stop a worker with a pool of
-    processes. With an ETA, or behind other tasks, the error would come where nobody can refuse the message.
+    An error at that moment would not give the place back, and a few such tasks would stop a worker. With an ETA, or
+    behind other tasks, the error would come where nobody can refuse the message.
 
     Args:
         message: a message of kombu.
 
     Raises:
-        ValueError: a header has a wrong type.
+        ValueError: a header or this part has a wrong type.
     """
     headers = message.headers or {}
+    try:
+        body = message.payload  # kombu decodes the body once, and the worker needs it next
+    except Exception:  # kombu raises errors of many kinds, and the worker refuses such a message itself
+        return
     if "task" not in headers:  # a task of the first version of Celery's protocol has everything in its body
-        try:
-            headers = message.payload
-        except Exception:  # kombu raises errors of many kinds, and the worker refuses such a message itself
-            return
+        headers = body
+    elif isinstance(body, list | tuple) and len(body) == 3:
+        _check_links(body[2])
     if not isinstance(headers, Mapping):
         return
     limits = headers.get("timelimit")
@@ -86,6 +90,12 @@ def check_task(message: Any) -> None:
         raise ValueError(f"the header stamped_headers is {shown(stamps)}; expected a list of names")
     if headers.get("stamps") and not isinstance(headers["stamps"], Mapping):
         raise ValueError(f"the header stamps is {shown(headers['stamps'])}; expected names and values")
+
+
+def _check_links(links: Any) -> None:
+    """Check the third part of the body, which names the tasks that follow. The worker takes it for keyword arguments."""
+    if links and not (isinstance(links, Mapping) and all(isinstance(name, str) for name in links)):
+        raise ValueError(f"the third part of the body is {shown(links)}; expected names and values")
 
 
 def _is_limit(value: Any) -> bool:

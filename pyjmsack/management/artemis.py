@@ -212,11 +212,13 @@ def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
     """Ask for all pages of a list, and return the rows of all pages.
 
     Raises:
-        JMSException: there are more rows than the limit.
+        JMSException: there are more rows than the limit, or more than a page in one answer.
     """
     rows: list[Mapping[str, Any]] = []
     for page in range(1, _MAX_ROWS // _PAGE + 1):
         answer = json.loads((yield from _asked_again(Request("broker", operation, (wanted, page, _PAGE)))))
+        if len(answer["data"]) > _PAGE:
+            raise JMSException(f"{operation}: the broker answered with {len(answer['data']):,} rows instead of {_PAGE}")
         rows += answer["data"]
         if len(answer["data"]) < _PAGE:
             return rows

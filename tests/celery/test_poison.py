@@ -80,6 +80,8 @@ NO_TASKS: dict[str, Any] = {
     "a UUID that is a list": headers(id=[]),
     "arguments that are a number": {**GOOD, "body": "7"},
     "two parts instead of three": {**GOOD, "body": "[1, 2]"},
+    "following tasks that are a number": {**GOOD, "body": "[[1, 2], {}, 9]"},
+    "following tasks that are a list": {**GOOD, "body": "[[1, 2], {}, [1]]"},
     "an ETA that is an object": headers(eta={}),
     "limits that are a word": headers(timelimit="never"),
     "limits that are a number": headers(timelimit=5),

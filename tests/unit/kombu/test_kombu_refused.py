@@ -1,4 +1,4 @@
-"""Which headers of a task are refused before a worker of Celery reserves a place in its pool."""
+"""Which headers and bodies of a task are refused before a worker of Celery reserves a place in its pool."""
 
 from __future__ import annotations
 
@@ -53,3 +53,15 @@ def test_a_header_of_a_wrong_type_is_named(name: str, value: Any, version: int) 
         message = SimpleNamespace(headers={}, payload=message.headers)
     with pytest.raises(ValueError, match=f"the header {name} is .*expected"):
         check_task(message)
+
+
+@pytest.mark.parametrize("links", [None, {}, {"callbacks": None, "chord": None}, [], 0])
+def test_links_to_other_tasks_are_taken(links: Any) -> None:
+    check_task(SimpleNamespace(headers={"task": "add", "id": "one"}, payload=([1, 2], {}, links)))
+
+
+@pytest.mark.parametrize("links", [9, [1], "callbacks", {1: 2}])
+def test_links_of_a_wrong_type_are_refused(links: Any) -> None:
+    """Celery raised in a thread of the pool, which acknowledged nothing: eight such messages stopped a worker."""
+    with pytest.raises(ValueError, match="the third part of the body is .*expected names and values"):
+        check_task(SimpleNamespace(headers={"task": "add", "id": "one"}, payload=[[1, 2], {}, links]))

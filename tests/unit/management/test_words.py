@@ -94,6 +94,14 @@ def test_a_list_is_read_page_by_page_to_its_end() -> None:
     assert len(end.value.value) == 1007
 
 
+def test_a_page_with_more_rows_than_asked_for_is_refused() -> None:
+    """docs/security.md: else the broker would choose how many rows there are."""
+    steps = Artemis().consumers(None)
+    next(steps)
+    with pytest.raises(JMSException, match="501 rows instead of 500"):
+        steps.send(json.dumps({"data": [{"queue": "a"}] * 501}))
+
+
 @pytest.mark.parametrize("url", ["amqp://h", "http://", "file:///etc/passwd", "http://u:p@h:bad/"])
 def test_a_wrong_url_of_jolokia_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(InvalidURLException) as caught:
