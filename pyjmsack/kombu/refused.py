@@ -93,7 +93,7 @@ def check_task(message: Any) -> None:
 
 
 def _check_links(links: Any) -> None:
-    """Check the third part of the body, which names the tasks that follow. The worker takes it for keyword arguments."""
+    """Check the third part of the body, which names the tasks that follow. The worker makes arguments of it."""
     if links and not (isinstance(links, Mapping) and all(isinstance(name, str) for name in links)):
         raise ValueError(f"the third part of the body is {shown(links)}; expected names and values")
 

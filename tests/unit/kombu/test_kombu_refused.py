@@ -63,5 +63,5 @@ def test_links_to_other_tasks_are_taken(links: Any) -> None:
 @pytest.mark.parametrize("links", [9, [1], "callbacks", {1: 2}])
 def test_links_of_a_wrong_type_are_refused(links: Any) -> None:
     """Celery raised in a thread of the pool, which acknowledged nothing: eight such messages stopped a worker."""
-    with pytest.raises(ValueError, match="the third part of the body is .*expected names and values"):
+    with pytest.raises(ValueError, match=r"the third part of the body is .*expected names and values"):
         check_task(SimpleNamespace(headers={"task": "add", "id": "one"}, payload=[[1, 2], {}, links]))
