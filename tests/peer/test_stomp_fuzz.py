@@ -109,7 +109,8 @@ def test_a_message_of_any_size_is_skipped_with_memory_bounded_and_the_next_one_d
     tracemalloc.start()
     try:
         peer = start(sync, rule=rule)
-        session = sync.session(peer, "stomp.maxHeaderLength=1024", "stomp.maxFrameSize=1000000")
+        limits = "stomp.maxHeaderLength=1024", "stomp.maxFrameSize=1000000"
+        session = sync.session(peer, *limits, "jms.prefetchPolicy.all=5000")  # a window with room for the 20 MB
         assert session.create_consumer(QUEUE).receive(timeout=60).text == "good"
         _, peak = tracemalloc.get_traced_memory()
     finally:
