@@ -171,18 +171,19 @@ def targets(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
         yield inner if inner in MODULES else base
 
 
-@functools.cache
-def trees() -> dict[str, ast.Module]:
-    """Return every module of the package, parsed when the first test asks, because each worker imports this file."""
-    return {module: ast.parse(path.read_text("utf-8")) for module, path in MODULES.items()}
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """Yield every module of the package, parsed. Nothing keeps the trees, because half a million objects would make each
+    garbage collection of later tests slow."""
+    for module, path in MODULES.items():
+        yield module, ast.parse(path.read_text("utf-8"))
 
 
 @functools.cache
 def edges() -> list[Edge]:
-    """Return every import of the package."""
+    """Return every import of the package. The first test that asks waits, because each worker imports this file."""
     return [
         Edge(module, node.lineno, target, typing_only)
-        for module, tree in trees().items()
+        for module, tree in trees()
         for node, typing_only in imports(tree)
         for target in targets(module, node)
     ]

@@ -54,7 +54,7 @@ class Class(NamedTuple):
 
 def classes() -> Iterator[Class]:
     """Yield every class at the top of a module."""
-    for module, tree in trees().items():
+    for module, tree in trees():
         for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 yield Class(module, node)
@@ -117,19 +117,20 @@ def test_no_object_has_more_attributes_than_a_reader_can_keep_in_mind() -> None:
 
 def test_no_class_is_cut_into_a_base_class_for_it_alone_in_another_file() -> None:
     """Parts have names and are used; a base class is for several, or for one beside it."""
+    found = [*classes()]
     heirs: dict[str, list[Class]] = {}
-    for each in classes():
+    for each in found:
         for base in each.bases:
             heirs.setdefault(base, []).append(each)
     used = {
         node.func.id
-        for tree in trees().values()
+        for _, tree in trees()
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     cut = {
         str(base)
-        for base in classes()
+        for base in found
         if len(subclasses := heirs.get(base.node.name, [])) == 1
         and subclasses[0].module != base.module
         and base.node.name not in used
