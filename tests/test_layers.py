@@ -172,8 +172,10 @@ def targets(module: str, node: ast.Import | ast.ImportFrom) -> Iterator[str]:
 
 
 def trees() -> Iterator[tuple[str, ast.Module]]:
-    """Yield every module of the package, parsed. Nothing keeps the trees, because half a million objects would slow each
-    garbage collection of later tests down."""
+    """Yield every module of the package, parsed.
+
+    Nothing keeps the trees, because half a million objects would make each garbage collection slow.
+    """
     for module, path in MODULES.items():
         yield module, ast.parse(path.read_text("utf-8"))
 

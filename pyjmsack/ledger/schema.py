@@ -102,7 +102,8 @@ def parse_lines(name: str, raw: bytes) -> pa.Table:
 
 def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     if field.type == _COUNT:
-        return pc.min_element_wise(column, LARGEST_COUNT, skip_nulls=False).cast(_COUNT)
+        least = pc.min_element_wise  # pyright: ignore[reportAttributeAccessIssue] - pyarrow makes it at import
+        return least(column, LARGEST_COUNT, skip_nulls=False).cast(_COUNT)
     if field.type != _TIME:
         return column
     return column.cast(pa.timestamp("ns", "UTC")).cast(_TIME, safe=False)
