@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pyjmsack.spark.options import Options
 
 TIMEOUT = 240
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+"""Options of the JVM of each session: a session lives for seconds here, too short for its best compiler."""
 HAS_SPARK = all(importlib.util.find_spec(name) for name in ("pyspark", "pyarrow"))
 collect_ignore_glob = [] if HAS_SPARK else ["test_spark_*.py"]
 

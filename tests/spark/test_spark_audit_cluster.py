@@ -19,6 +19,8 @@ from .standalone import ENVIRONMENT, Standalone
 
 pytestmark = pytest.mark.timeout(600)  # a cluster of two JVMs, an executor's and a driver's
 
+ON_CLUSTER = pytest.mark.whole_tier("the JVMs of a cluster need minutes; in local mode the same audit runs")
+
 CROWDED = """
 import sys
 from pyjmsack.spark.audit import ClusterError, audit_session
@@ -56,6 +58,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(arguments, capture_output=True, text=True, timeout=500, check=False, env=ENVIRONMENT)
 
 
+@ON_CLUSTER
 def test_the_audit_runs_on_a_cluster(master: str, ledger: Path) -> None:
     """Its workers need the ledgers, and no Python."""
     done = run("-m", "pyjmsack", "audit", str(ledger), "--master", master, "--json")
@@ -65,7 +68,7 @@ def test_the_audit_runs_on_a_cluster(master: str, ledger: Path) -> None:
     assert document["findings"]["unknown"] == {"count": 1, "ids": ["ID:3"]}
 
 
-@pytest.mark.whole_tier("the row above uses the cluster, and the wait ends in another minute")
+@ON_CLUSTER
 def test_a_cluster_without_room_is_told_instead_of_waited_for(master: str) -> None:
     done = run("-c", CROWDED, master)
     assert done.returncode == 0, done.stderr
