@@ -482,6 +482,8 @@ def decode_head(head: bytes) -> dict[str, str]:
     except ValueError as error:
         raise MessageFormatException("a header line has no colon") from error
     if "\\" in text:
+        if _ESCAPED.fullmatch(head) is None:
+            unescape(text)  # it raises, also for a line that does not count because its name came before
         return {unescape(name): unescape(value) for name, value in pairs.items()}
     return pairs
 
