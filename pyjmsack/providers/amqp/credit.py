@@ -14,10 +14,14 @@ class Credit:
     Args:
         prefetch: the size of the prefetch window in messages. 0 means that the caller pulls each message.
         caution: decides whether the link takes one message at a time.
+        page: the number of messages after which the broker waits for more credit (``AmqpDialect.page``), or ``None``.
     """
 
-    def __init__(self, prefetch: int, caution: Caution) -> None:
+    def __init__(self, prefetch: int, caution: Caution, page: int | None = None) -> None:
         self.prefetch = prefetch
+        most = prefetch if page is None else page / 2
+        self._used = min(prefetch * 0.5, most)
+        self._room = min(prefetch - prefetch * 0.7, most)
         self._caution = caution
         self.stopped = False
         """True after the core has stopped the deliveries. No more credit is granted, and messages that still arrive go
@@ -33,9 +37,9 @@ class Credit:
     def due(self, credit: int, buffered: int) -> int:
         """Return the number of messages for which the receiver has to grant credit now. 0 means no credit.
 
-        By rule S53, credit is due when half the prefetch window is used, unless the messages in the inbox fill the
-        window. A link that takes one message at a time gets credit for one message, if the previous message has
-        arrived and the inbox has room.
+        By rule S53, credit is due when half the prefetch window is used, or half a page of the broker, unless the
+        messages in the inbox fill the window. A link that takes one message at a time gets credit for one message, if
+        the previous message has arrived and the inbox has room.
 
         Args:
             credit: the credit that the link has. The number is below 0 if the broker sent more messages than it had
@@ -45,5 +49,5 @@ class Credit:
         prefetch = self.prefetch
         if self._caution.single:
             return 1 - credit if credit <= 0 and buffered < prefetch else 0
-        held = credit + buffered
-        return prefetch - held if credit <= prefetch * 0.5 and held <= prefetch * 0.7 else 0
+        room = prefetch - credit - buffered
+        return room if prefetch - credit >= self._used and room >= self._room else 0

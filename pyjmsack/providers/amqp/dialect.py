@@ -11,6 +11,9 @@ from pyjmsack.types import Outcome
 
 __all__ = ["AmqpDialect", "dialect_of"]
 
+_PAGE = 200
+"""Classic reads a queue by this number of messages. In a transaction, or before the first acknowledgement, Classic sent
+the next ones only after 30 seconds, although there was credit. New credit makes Classic read on at once."""
 _OFFERED = {"delivery-delay": "DELAYED_DELIVERY", "shared-subscription": "SHARED-SUBS"}
 """The features that a broker announces by a capability in its Open frame. The value is the name of the capability."""
 
@@ -33,6 +36,9 @@ class AmqpDialect:
     """The name of the dead-letter queue, which gets rejected messages."""
     discards: bool = False
     """Whether the broker discards a rejected message that is not persistent."""
+    page: int | None = None
+    """The number of messages of a queue after which the broker may wait for more credit or an acknowledgement before it
+    sends the next ones. ``None`` means that the broker sends as many as there is credit for."""
 
     def address(self, destination: Destination) -> str:
         """Return the broker's name for a destination. The name of a temporary destination is not changed, because the
@@ -76,4 +82,4 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
     refusal = Outcome.REJECTED if classic else Outcome.MODIFIED_FAILED_UNDELIVERABLE
     dead_letters = "ActiveMQ.DLQ" if classic else "DLQ"
     queues, topics = own_queues + queue_prefix, own_topics + topic_prefix
-    return AmqpDialect(broker, queues, topics, refusal, not classic, dead_letters, classic)
+    return AmqpDialect(broker, queues, topics, refusal, not classic, dead_letters, classic, _PAGE if classic else None)

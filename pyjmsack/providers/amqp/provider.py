@@ -313,6 +313,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             spool_over=self._url.amqp.spool_over,
             spool_directory=self._url.amqp.spool_directory,
             counts=self._counts,
+            page=self._dialect.page,
         )
         self._resources.receivers[info.id] = receiver
         session.links[info.id] = receiver

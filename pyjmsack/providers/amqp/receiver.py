@@ -109,6 +109,7 @@ class AmqpReceiver(AmqpLink):
         spool_over: a bytes message with more bytes than this is written to a file (``amqp.spoolOver``).
         spool_directory: the directory of that file. ``None`` means the directory for temporary files.
         counts: counts the deliveries of large messages. ``None`` if the broker counts all deliveries.
+        page: the number of messages after which the broker waits for more credit (``AmqpDialect.page``).
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class AmqpReceiver(AmqpLink):
         spool_over: int | None = None,
         spool_directory: str | None = None,
         counts: LargeCounts | None = None,
+        page: int | None = None,
     ) -> None:
         attach = _described(name, info, address, explicit_client_id)
         super().__init__(engine, session, attach, f"the consumer of {info.destination.name}")
@@ -145,7 +147,7 @@ class AmqpReceiver(AmqpLink):
         self._caution_timer: Timer | None = None
         self._attached_at = monotonic()
         self._is_dirty = False
-        self._credit = Credit(info.prefetch, self.caution)
+        self._credit = Credit(info.prefetch, self.caution, page)
         self._source = address
         self._counts = counts
         # the broker stores a message of a topic once for each subscription

@@ -89,6 +89,15 @@ def test_credit_is_due_when_half_the_window_is_used_and_the_inbox_has_room(
     assert credit_of(100).due(credit, buffered) == due
 
 
+@pytest.mark.parametrize(
+    ("credit", "buffered", "due"), [(901, 0, 0), (900, 0, 100), (800, 100, 100), (800, 101, 0), (0, 0, 1000)]
+)
+def test_credit_is_due_when_half_a_page_of_the_broker_is_used(credit: int, buffered: int, due: int) -> None:
+    """S53: Classic sends 200 messages that nobody has acknowledged, and waits for credit or for 30 seconds."""
+    window = Credit(1000, Caution(Single.NO, "q", returns=True, buffered=lambda: 0), 200)
+    assert window.due(credit, buffered) == due
+
+
 @pytest.mark.parametrize(("credit", "buffered", "due"), [(0, 0, 1), (1, 0, 0), (-2, 9, 3), (0, 10, 0)])
 def test_a_careful_link_gets_credit_for_one_message(credit: int, buffered: int, due: int) -> None:
     """Credit below 0, for messages that nobody asked for, is made good."""
