@@ -129,19 +129,20 @@ def audit_ledgers(
     """Run the audit on a Spark session of its own.
 
     Raises:
-        Failure: PySpark or a JDK is missing, or the cluster cannot be reached.
+        Failure: PySpark or a JDK is missing, Java does not start, or the cluster cannot be reached.
         LedgerError: a path is not a ledger.
     """
     missing = missing_for_audit()
     if missing is not None:
         raise Failure(missing)
+    from pyjmsack.spark import JavaError
     from pyjmsack.spark.audit import ClusterError, audit_session, queues_of, run_audit
 
     # the look comes first: if a consumer takes a message after the look, the ledgers that are read later show it
     look = None if question is None else question.ask(queues_of(ledgers))
     try:
         spark = audit_session(master)
-    except ClusterError as error:
+    except (ClusterError, JavaError) as error:
         raise Failure(str(error)) from error
     try:
         return run_audit(spark, ledgers, suspects=suspects, still_queued=still_queued, look=look)

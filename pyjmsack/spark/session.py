@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from pyjmsack.spark.source import JmsDataSource
@@ -70,6 +71,14 @@ def local_session(master: str = "local[2,4]", name: str = "pyjmsack", **settings
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.shuffle.partitions": "4"}
     for key, value in {**quiet, **{name.replace("__", "."): value for name, value in settings.items()}}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise JavaError(
+            "Spark's Java ended while it started, and its own error stands above this one; Java takes options from "
+            "JAVA_TOOL_OPTIONS, JDK_JAVA_OPTIONS, SPARK_SUBMIT_OPTS and spark-defaults.conf"
+        ) from error
     session.dataSource.register(JmsDataSource)
     return session

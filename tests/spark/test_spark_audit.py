@@ -18,6 +18,8 @@ from click.testing import CliRunner
 from shared_brokers import Embedded
 
 from pyjmsack import AckMode, ConnectionFactory, Queue
+from pyjmsack.cli.demo import auditing
+from pyjmsack.cli.errors import Failure
 from pyjmsack.management import Manager
 from pyjmsack.spark.audit import Audit, Finding, Look, Outage, look_into, queues_of, run_audit, write_page
 from pyjmsack.spark.audit.findings import _believe, with_zeros
@@ -301,6 +303,8 @@ def test_options_that_do_not_fit_are_refused(options: list[str], said: str, tmp_
 CONSUMER = """
 import sys
 from pyjmsack import AckMode, ConnectionFactory, Queue
+from pyjmsack.cli.demo import auditing
+from pyjmsack.cli.errors import Failure
 url, queue, ledger, mode = sys.argv[1:]
 connection = ConnectionFactory(url, ledger=ledger).create_connection()
 connection.start()
@@ -358,7 +362,9 @@ def test_a_copy_for_each_subscription_is_no_duplicate(
 
 
 def test_the_demo_ends_with_the_audit_of_its_own_ledger(spark: SparkSession, broker_url: str, tmp_path: Path) -> None:
-    """In a process of its own, as it starts a Spark of its own."""
+    """In a process of its own, as it starts a Spark of its own. Java has two garbage collectors to choose from: that of
+    the audit, and that of the environment, which counts."""
+    assert "-XX:+UseSerialGC" in os.environ["SPARK_SUBMIT_OPTS"]
     (tmp_path / "text").write_text("".join(f"line {number}\n" for number in range(20)))
     command = [sys.executable, "-m", "pyjmsack", "demo", "--input", tmp_path, "--url", broker_url, "--json", "--audit"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, env=ENVIRONMENT)
@@ -366,6 +372,31 @@ def test_the_demo_ends_with_the_audit_of_its_own_ledger(spark: SparkSession, bro
     audit = json.loads(done.stdout)["audit"]
     assert (audit["ok"], audit["lost"], audit["unclosed_connections"]) == (True, 0, [])
     assert audit["sends"]["confirmed"] >= 20 * 9
+
+
+def test_a_java_that_does_not_start_is_a_message_and_not_a_traceback(plan: Any) -> None:
+    command = [sys.executable, "-m", "pyjmsack", "audit", plan[1]]
+    environment = {**ENVIRONMENT, "SPARK_SUBMIT_OPTS": "-XX:+UseSerialGC -XX:+UseG1GC"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment)
+    assert "Multiple garbage collectors selected" in done.stdout  # where Java prints this error
+    assert "Error: Spark's Java ended while it started" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 1
+
+
+def test_the_demo_goes_on_without_an_audit_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless the user asked for the audit."""
+
+    def fail(paths: tuple[Path, ...]) -> None:
+        raise Failure("no Java")
+
+    monkeypatch.setattr(auditing, "missing_for_audit", lambda: None)
+    monkeypatch.setattr(auditing, "audit_ledgers", fail)
+    with auditing.LedgerOfDemo(tmp_path, audits=None) as ledger:
+        assert ledger.audit() is None
+        assert ledger.left_out == "Left out: the audit of this run's ledger on Spark. no Java"
+    with auditing.LedgerOfDemo(tmp_path, audits=True) as ledger, pytest.raises(Failure, match="no Java"):
+        ledger.audit()
 
 
 def event(kind: str, second: float, connection: str = "a") -> dict[str, Any]:

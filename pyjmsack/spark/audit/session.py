@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import socket
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -19,11 +22,11 @@ _SETTINGS = {
     "spark__driver__memory": "4g",  # memory of a local Spark: enough for ten million messages without the disk
     "spark__log__level": "ERROR",
     "spark__sql__shuffle__partitions": "32",  # Spark joins the small partitions
-    # this garbage collector needs an eighth less processor time than the default collector; an audit can accept its
-    # longer pauses
-    "spark__driver__defaultJavaOptions": "-XX:+UseParallelGC",
-    "spark__executor__defaultJavaOptions": "-XX:+UseParallelGC",
 }
+_COLLECTOR = "-XX:+UseParallelGC"
+"""This garbage collector needs an eighth less processor time than the default collector. An audit can accept its longer
+pauses."""
+_OPTIONS_OF_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 
 
 class ClusterError(RuntimeError):
@@ -42,11 +45,12 @@ def audit_session(master: str = "local[*]", *, patience: float = 60.0, **setting
         ClusterError: the master does not answer, or no worker starts an executor.
         JavaError: Spark cannot start.
     """
+    settings = {**_SETTINGS, **_collector(os.environ), **settings}
     if not master.startswith(_PREFIX):
-        return local_session(master, "pyjmsack audit", **{**_SETTINGS, **settings})
+        return local_session(master, "pyjmsack audit", **settings)
     _ask(master)
     try:
-        session = local_session(master, "pyjmsack audit", **{**_SETTINGS, **settings})
+        session = local_session(master, "pyjmsack audit", **settings)
     except Py4JError as error:
         raise ClusterError(
             f"the program at {master} did not accept this application; expected a Spark master of the same version"
@@ -57,6 +61,14 @@ def audit_session(master: str = "local[*]", *, patience: float = 60.0, **setting
         session.stop()
         raise
     return session
+
+
+def _collector(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that choose the garbage collector. There are none if the user's environment chooses one,
+    because Java does not start with two."""
+    if any(re.search(r"-XX:\+Use\w*GC\b", environment.get(name, "")) for name in _OPTIONS_OF_JAVA):
+        return {}
+    return {"spark__driver__defaultJavaOptions": _COLLECTOR, "spark__executor__defaultJavaOptions": _COLLECTOR}
 
 
 def _ask(master: str) -> None:
