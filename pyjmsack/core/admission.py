@@ -161,7 +161,7 @@ class Admission:
         """Return the message if it may be handed out, and otherwise the refusal: the reason, and the outcome."""
         redeliveries = inbound.redeliveries
         guard = self._guard
-        if guard is not None and guard.alert and not redeliveries and guard.knows(inbound):
+        if guard is not None and guard.alert and guard.knows(inbound):
             return _DUPLICATE
         if self._checks_expiry and inbound.expired(time.time_ns() // 1_000_000):
             return _EXPIRED

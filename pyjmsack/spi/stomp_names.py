@@ -129,10 +129,13 @@ of Java."""
 
 
 def types_line(properties: dict[str, Any]) -> str | None:
-    """Return the value of the header ``TYPES``, or ``None`` if all properties are strings."""
+    """Return the value of the header ``TYPES``, or ``None`` if all properties are strings.
+
+    The names are sorted, because two copies of a message have to be the same, whatever the order of its properties
+    (S105)."""
     kinds = tuple(
-        [(name, "null" if value is None else kind_of(value)) for name, value in properties.items()
-         if type(value) is not str]
+        sorted([(name, "null" if value is None else kind_of(value)) for name, value in properties.items()
+                if type(value) is not str])
     )  # fmt: skip
     return _types_text(kinds) if kinds else None
 

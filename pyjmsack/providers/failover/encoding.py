@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
+from pyjmsack.message import Message
 from pyjmsack.providers.failover.pending import PendingSend
 from pyjmsack.spi.demands import require
 from pyjmsack.spi.envelope import Payload, StreamedPayload
@@ -52,6 +53,9 @@ class MemberEncoder(partial[Payload]):
 def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str], str]) -> None:
     """Encode the message of a send again, because the send was kept and goes to another broker now.
 
+    If this broker needs the same bytes as the last one, they stay as they are, because the last broker may have stored
+    them, and the guard against duplicates has to recognise the second copy (S105).
+
     Args:
         present_name: takes an earlier name of a temporary destination and returns its present name (S133).
 
@@ -70,9 +74,19 @@ def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str
         message._delivery_time = 0
     else:
         require(encoding.metadata, "delivery-delay")
+    encoder = kept.encoder = MemberEncoder.of(encoding, old.destination)
+    kept.encoding = encoding
+    renamed = _rename_reply_to(message, present_name)
+    if renamed or not encoding.understands(old.encoding):
+        message._destination = old.destination
+        kept.payload = encoder(message, ttl_ms)
+
+
+def _rename_reply_to(message: Message, present_name: Callable[[str], str]) -> bool:
+    """Put the present name of a temporary destination into ``reply_to``, and return whether it is another name."""
     reply_to = message._reply_to
-    if isinstance(reply_to, TemporaryQueue | TemporaryTopic):
-        message._reply_to = type(reply_to)._literal(present_name(reply_to.name))
-    message._destination = old.destination
-    encoder = MemberEncoder.of(encoding, old.destination)
-    kept.payload, kept.encoder, kept.encoding = encoder(message, ttl_ms), encoder, encoding
+    if not isinstance(reply_to, TemporaryQueue | TemporaryTopic):
+        return False
+    name = present_name(reply_to.name)
+    message._reply_to = type(reply_to)._literal(name)
+    return name != reply_to.name

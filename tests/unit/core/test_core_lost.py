@@ -285,6 +285,23 @@ def test_what_is_recovered_comes_again_whenever_the_loss_comes(touch: int) -> No
     assert taken(consumer).body == "a"
 
 
+@pytest.mark.parametrize("accepted", [True, False])
+def test_what_is_recovered_comes_again_unless_another_delivery_of_it_was_processed(accepted: bool) -> None:
+    """S32, S95, S105: the caller held the deliveries of two connections, and accepted the first one."""
+    bench, session, consumer = opened(INDIVIDUAL)
+    bench.arrive(consumer, "a")
+    first = taken(consumer)
+    lose(bench)
+    again(bench, consumer, "a")
+    second = taken(consumer)
+    if accepted:
+        session.acknowledge_message(first)
+    session.recover()
+    third = consumer.receiving.receive_now()
+    assert (third is None, consumer.stats.duplicates_skipped) == (accepted, accepted)
+    assert second is not third
+
+
 def test_an_outcome_of_an_older_loss_covers_nothing_of_a_newer_one() -> None:
     """S28: a second call for a message that is acknowledged is a no-op."""
     bench, session, consumer = opened(CLIENT)

@@ -1,0 +1,108 @@
+"""A send that is kept and repeated is the same message for the guard against duplicates (S91, S105)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pyjmsack import MapMessage, Queue, StreamMessage, TemporaryQueue, TextMessage
+from pyjmsack.destination import Destination
+from pyjmsack.message import Message
+from pyjmsack.providers.amqp.encode import encode as encode_amqp
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.failover.encoding import Encoding, MemberEncoder, translate
+from pyjmsack.providers.stomp.dialect import dialect_of
+from pyjmsack.providers.stomp.encode import encode as encode_stomp
+from pyjmsack.providers.stomp.frames import escape
+from pyjmsack.providers.stomp.inbound import StompInbound
+from pyjmsack.spi.resources import ConnectionMetadata
+from pyjmsack.types import Byte, Float
+
+BROKERS = "artemis", "classic-5", "classic-6"
+QUEUE = Queue("q")
+
+
+class Amqp:
+    """The codec of a connection over AMQP."""
+
+    def __init__(self, broker: str) -> None:
+        self.name = broker
+
+    def encoder(self, destination: Destination) -> Any:
+        return lambda message, ttl_ms: encode_amqp(message, destination.name, ttl_ms)
+
+    def read(self, payload: Any) -> AmqpInbound:
+        inbound = AmqpInbound(payload)
+        inbound.kept_whole = self.name == "artemis"
+        return inbound
+
+    def decode(self, payload: Any, destination: Destination) -> tuple[Message, int]:
+        return self.read(payload).to_sent(destination)
+
+
+class Stomp:
+    """The codec of a connection over STOMP."""
+
+    def __init__(self, broker: str) -> None:
+        self.name, self.dialect = broker, dialect_of(broker)
+
+    def encoder(self, destination: Destination) -> Any:
+        lines = self.dialect.send_lines(destination)
+        return lambda message, ttl_ms: encode_stomp(message, lines=lines, dialect=self.dialect, escape=escape)
+
+    def read(self, payload: Any) -> StompInbound:
+        head, _, body = payload.partition(b"\n\n")
+        return StompInbound(b"\n" + head, body[:-1], self.dialect)
+
+    def decode(self, payload: Any, destination: Destination) -> tuple[Message, int]:
+        return self.read(payload).to_sent(destination)
+
+
+CODECS = [pytest.param(codec(broker), id=f"{codec.__name__}-{broker}") for codec in (Amqp, Stomp) for broker in BROKERS]
+
+
+def encoding(codec: Any, version: str = "1") -> Encoding:
+    return Encoding(codec, ConnectionMetadata("any", "", "", "", broker=f"{codec.name} {version}"))
+
+
+def kept(codec: Any, message: Message) -> Any:
+    """Return a send of the message, kept since its broker is lost."""
+    encoder = MemberEncoder.of(encoding(codec), QUEUE)
+    return SimpleNamespace(payload=encoder(message, 0), encoder=encoder, encoding=encoder.encoding)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("message", [TextMessage("a"), MapMessage({"b": 1, "a": Byte(2)}), StreamMessage([b"b", 1.5])])
+def test_the_copy_for_another_broker_is_the_same_message(codec: Any, message: Message) -> None:
+    """S105: a decoded head may have its lines in another order."""
+    message._message_id, message._timestamp, message._expiration, message._group_id = "ID:1", 5, 9, "g"
+    message._reply_to, message._correlation_id, message._type = Queue("r"), "c", "t"
+    message._destination = QUEUE
+    message.properties.update({"e": "text", "d": None, "c": True, "b": Byte(1), "a": Float(0.5), "f": 1 << 40})
+    send = kept(codec, message)
+    first = send.payload
+    translate(send, encoding(codec, "2"), lambda name: name)
+    assert send.payload is not first
+    assert codec.read(send.payload).identity() == codec.read(first).identity()
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_only_a_message_with_a_reply_to_that_has_a_new_name_is_encoded_again_for_the_same_broker(codec: Any) -> None:
+    """S91, S133: the broker may have stored the first copy."""
+    plain, other, own = TextMessage("a"), TextMessage("b"), TextMessage("c")
+    old, new = (f"/temp-queue/{name}" if isinstance(codec, Stomp) else name for name in ("old", "new"))
+    for message, reply_to in ((other, f"{old}er"), (own, old)):
+        message._reply_to = TemporaryQueue._literal(reply_to)
+    for message in (plain, other, own):
+        message.properties.update({"b": 1, "a": 2})
+    present = {old: new}
+    for message in (plain, other):
+        send = kept(codec, message)
+        first = send.payload
+        translate(send, encoding(codec), lambda name: present.get(name, name))
+        assert send.payload is first
+    send = kept(codec, own)
+    translate(send, encoding(codec), lambda name: present.get(name, name))
+    assert codec.read(send.payload).to_message(QUEUE).reply_to == TemporaryQueue._literal(new)
