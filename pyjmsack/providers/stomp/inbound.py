@@ -406,9 +406,12 @@ class StompInbound:
 
     def _timestamp_ms(self) -> int:
         """Return the time when the message was sent, in milliseconds since 1970. Artemis writes its own time first, and
-        keeps the time of the sender as a property."""
+        keeps the time of the sender as a property. A property of this name that is no time does not count."""
         start = self.head.rfind(b"\ntimestamp:")
-        return _number(raw_header(self.head[start:], b"\ntimestamp:")) if start >= 0 else 0
+        if start < 0:
+            return 0
+        last = _number(raw_header(self.head[start:], b"\ntimestamp:"))
+        return last or _number(raw_header(self.head, b"\ntimestamp:"))
 
     def _delivery_time(self, headers: dict[str, str]) -> int:
         scheduled = headers.get("_AMQ_SCHED_DELIVERY", headers.get("AMQ_SCHEDULED_TIME"))

@@ -175,3 +175,13 @@ def test_the_lines_of_a_refused_frame_are_not_decoded_for_its_correlation_id_s16
     with pytest.raises(MessageFormatException, match="too many lines"):
         assert refused.correlation_id
     assert StompInbound(b"\ncorrelation-id:7", b"", dialect_of("artemis")).correlation_id == "7"
+
+
+@pytest.mark.parametrize(
+    ("lines", "time"), [("", 0), ("1000 soon", 1000), ("1000 900", 900), ("soon 900", 900), ("soon", 0)]
+)
+def test_a_property_that_is_called_timestamp_and_is_no_time_hides_no_time(lines: str, time: int) -> None:
+    """S71: Artemis writes its own time before the sender's, and a property of an AMQP sender stands there, too."""
+    head = "\nmessage-id:1" + "".join(f"\ntimestamp:{line}" for line in lines.split())
+    message = StompInbound(head.encode(), b"", dialect_of("artemis")).to_message(Queue("q"))
+    assert message._timestamp == time
