@@ -132,7 +132,9 @@ def as_environment(findings: Findings) -> str:
 
 
 def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=True)
+    """Return a string of TOML. It is a string of JSON, but has no half of a surrogate pair, and no DEL."""
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return json.dumps(whole, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _shell(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,14 @@ import pytest
 from migrate_support import of_text, row
 from test_migrate_app import made
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 from pyjmsack import Retry, TextMessage
 from pyjmsack.migrate import Findings, Settings, Verdict, as_app, as_environment, as_python, as_toml, migrate
+from pyjmsack.migrate.emit import _quoted
 
 LISTENERS = """\
 package shop.service;
@@ -235,6 +242,15 @@ def test_a_user_that_no_file_names_comes_from_the_environment(tmp_path: Path) ->
     assert 'username = "env:PYJMSACK_USER"' in as_toml(found)
     assert "PYJMSACK_USER=\nPYJMSACK_PASSWORD=\n" in as_environment(found)
     assert row(found, "(user)").python == "env:PYJMSACK_USER"
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("\ud83d\ude00", "\U0001f600"), ("\ud800", "\ufffd"), ('a\x7f\x00\t"b\\', None), ("é\u2028", None)],
+)
+def test_toml_takes_a_text_of_any_characters(text: str, read: str | None) -> None:
+    """Beyond U+FFFF it had escapes that TOML forbids."""
+    assert tomllib.loads(f"a = {_quoted(text)}") == {"a": read or text}
 
 
 def test_a_schedule_without_a_listener_has_an_app_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
