@@ -16,6 +16,9 @@ __all__ = ["Spool", "Spooler"]
 _ENOUGH: Final = 1 << 26
 """The size in bytes from which a file takes no further message. Messages share files, because one file descriptor for
 each message would be too many. But a file takes room on the disk until no message in it is used any more."""
+_SMALL: Final = 1 << 12
+"""The size in bytes below which a piece of a message is joined to the piece before it while both wait for the disk. The
+list of what waits would otherwise take many times the memory of small pieces, and the sender chooses their size."""
 
 
 class SpoolFile:
@@ -36,7 +39,7 @@ class SpoolFile:
         self.end = 0
         """The position in the file at which the next message begins."""
 
-    def write(self, position: int, data: bytes) -> None:
+    def write(self, position: int, data: bytes | bytearray) -> None:
         """Write bytes at a position. This method waits for the disk, and is therefore called on a separate thread.
 
         Raises:
@@ -83,7 +86,7 @@ class Spool:
 
     def write(self, data: bytes) -> None:
         """Let a thread append bytes. This method is called on the loop and does not wait."""
-        if not self.dropped and self.error is None:
+        if data and not self.dropped and self.error is None:
             position, self._size = self._begin + self._size, self._size + len(data)
             self._spooler.write(self, position, data)
 
@@ -127,7 +130,7 @@ class Spool:
         if self._finished and self.written == self._size:
             self._told = _nobody
 
-    def put(self, position: int, data: bytes) -> None:
+    def put(self, position: int, data: bytes | bytearray) -> None:
         """Write bytes to the file. Do nothing after an error, or if the message was given up. This method is called on
         a thread."""
         if self.error is not None or self.dropped:
@@ -159,7 +162,9 @@ class Spooler:
         self._elsewhere = elsewhere
         self._free: WeakSet[SpoolFile] = WeakSet()
         """The files that have room for another message, and that a message still uses."""
-        self._waiting: list[tuple[Spool, int, bytes]] = []
+        self._waiting: list[tuple[Spool, int, bytes | bytearray]] = []
+        self._growing: dict[Spool, bytearray] = {}
+        """For each message its last small pieces, if they are at the end of what waits of this message."""
         self._busy = False
         self.unwritten = 0
         """The number of bytes that still wait for the disk."""
@@ -181,12 +186,20 @@ class Spooler:
     def write(self, spool: Spool, position: int, data: bytes) -> None:
         """Let a thread write bytes of a message at a position of its file."""
         self.unwritten += len(data)
-        self._waiting.append((spool, position, data))
+        if len(data) >= _SMALL:
+            self._growing.pop(spool, None)
+            self._waiting.append((spool, position, data))
+        elif spool in self._growing:
+            self._growing[spool] += data
+        else:
+            self._growing[spool] = joined = bytearray(data)
+            self._waiting.append((spool, position, joined))
         if not self._busy:
             self._go_on()
 
     def _go_on(self) -> None:
         batch, self._waiting = self._waiting, []
+        self._growing.clear()
         self._busy = True
 
         def work() -> None:
@@ -195,10 +208,13 @@ class Spooler:
 
         def then() -> None:
             self._busy = False
-            self.unwritten -= sum(len(data) for _, _, data in batch)
+            sizes: dict[Spool, int] = {}
+            for spool, _, data in batch:
+                sizes[spool] = sizes.get(spool, 0) + len(data)
+            self.unwritten -= sum(sizes.values())
             if self._waiting:
                 self._go_on()
-            for spool, _, data in batch:
-                spool.tell(len(data))
+            for spool, size in sizes.items():  # once for each message, because a message may have very many pieces
+                spool.tell(size)
 
         self._elsewhere(work, then)

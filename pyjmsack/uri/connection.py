@@ -161,7 +161,13 @@ class ConnectionOptions:
         "limit for opening the connection of the protocol, after TCP and TLS",
         also="jms.connectResponseTimeout",
     )
-    send_timeout: float | None = option("jms.sendTimeout", MILLIS_OR_FOREVER, "-1", "limit for a send", "S66")
+    send_timeout: float | None = option(
+        "jms.sendTimeout",
+        MILLIS_OR_FOREVER,
+        "-1",
+        "limit for send(); the futures of send_async() have none",
+        "S66",
+    )
     send_timeout_forces_sync: bool = option(
         "jms.sendTimeoutForcesSync",
         BOOLEAN,

@@ -48,6 +48,28 @@ def test_one_write_at_a_time_and_each_is_told() -> None:
         other.read(0, 3)
 
 
+def test_small_pieces_wait_together_and_are_told_once() -> None:
+    """S168: a million pieces of a byte, or of none, cost no more than their bytes, whatever the disk does."""
+    thread, told = Thread(), list[int]()
+    spooler = Spooler(thread)
+    one, other = spooler.open(None, told.append), spooler.open(None, told.append)
+    one.write(b"0")
+    large = b"x" * spooling._SMALL
+    for _ in range(1000):
+        one.write(b"1")
+        other.write(b"2")
+        one.write(b"")
+    one.write(large)
+    one.write(b"3")
+    one.write(b"4")
+    assert len(spooler._waiting) == 4
+    thread.run()
+    assert told == [2002 + len(large), 0, 0]
+    assert (one.written, other.written) == (1003 + len(large), 1000)
+    assert one.read(0, one.written) == b"0" + b"1" * 1000 + large + b"34"
+    assert other.read(0, 1000) == b"2" * 1000
+
+
 def test_messages_share_a_file_one_after_the_other() -> None:
     """S168: a descriptor for each message would be too many."""
     thread = Thread()
