@@ -106,8 +106,8 @@ class MessageProducer(ProducerFacade):
         completion_listener: CompletionListener | None = None,
     ) -> asyncio.Future[None]:
         """Send without waiting for the broker. The future is done when the broker has answered. It fails with the error
-        that :meth:`send` would raise. ``jms.sendTimeout`` does not limit it; wait for the future
-        with a time-out of your own.
+        that :meth:`send` would raise. ``jms.sendTimeout`` does not limit how long the future takes, so wait for the
+        future with a time-out of your own.
 
         At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed (S65). This call
         cannot wait for room, so it raises an error if there is no room. Await some of the futures first.

@@ -373,8 +373,8 @@ class AsyncioConnector:
         return BodyReading(self._loop, source)
 
     def spool(self, directory: str | None, told: Callable[[int], None]) -> Spool:
-        """Return a place in a file for a large message that arrives. After each write, ``told`` is called with the
-        number of bytes that still wait for the disk."""
+        """Return a place in a file for a large message that arrives. After one or several writes, ``told`` is called
+        with the number of bytes that still wait for the disk."""
         return self._spooler.open(directory, told)
 
     def cancel(self) -> None:

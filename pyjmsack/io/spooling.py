@@ -164,14 +164,15 @@ class Spooler:
         """The files that have room for another message, and that a message still uses."""
         self._waiting: list[tuple[Spool, int, bytes | bytearray]] = []
         self._growing: dict[Spool, bytearray] = {}
-        """For each message its last small pieces, if they are at the end of what waits of this message."""
+        """For each message the joined small pieces to which its next small piece is added. A message whose last waiting
+        piece is large is not in this table."""
         self._busy = False
         self.unwritten = 0
         """The number of bytes that still wait for the disk."""
 
     def open(self, directory: str | None, told: Callable[[int], None]) -> Spool:
-        """Return a place for a message. After each write, ``told`` is called on the loop with the number of bytes that
-        still wait for the disk."""
+        """Return a place for a message. After one or several writes, ``told`` is called on the loop with the number of
+        bytes that still wait for the disk."""
         try:
             file = self._free.pop()
         except KeyError:

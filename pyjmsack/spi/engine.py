@@ -179,7 +179,7 @@ class Connector(Protocol):
 
         Args:
             directory: the directory of the file. ``None`` means the directory for temporary files.
-            told: called on the loop with ``Spool.unwritten`` after each write, even if the write failed.
+            told: called on the loop with ``Spool.unwritten`` after one or several writes, even if a write failed.
         """
         ...
 

@@ -103,8 +103,8 @@ class MessageProducer(ProducerFacade):
         completion_listener: CompletionListener | None = None,
     ) -> Future[None]:
         """Send without waiting for the broker. The future is done when the broker has answered. It fails with the error
-        that :meth:`send` would raise. ``jms.sendTimeout`` does not limit it; wait for the future
-        with a time-out of your own.
+        that :meth:`send` would raise. ``jms.sendTimeout`` does not limit how long the future takes, so wait for the
+        future with a time-out of your own.
 
         At most 4096 sends of a producer, and ``jms.producerWindowSize`` bytes, may be unconfirmed (S65). The next send
         waits for room, for ``jms.sendTimeout`` at most.

@@ -303,8 +303,6 @@ def test_options_that_do_not_fit_are_refused(options: list[str], said: str, tmp_
 CONSUMER = """
 import sys
 from pyjmsack import AckMode, ConnectionFactory, Queue
-from pyjmsack.cli.demo import auditing
-from pyjmsack.cli.errors import Failure
 url, queue, ledger, mode = sys.argv[1:]
 connection = ConnectionFactory(url, ledger=ledger).create_connection()
 connection.start()
