@@ -21,6 +21,7 @@ from hypothesis import settings
 from shared_brokers import Served, SharedBrokers
 
 from pyjmsack.providers.amqp import caution, opening
+from pyjmsack.providers.stomp import deadletter
 
 settings.register_profile("pyjmsack", deadline=None)  # a busy machine is no defect
 settings.register_profile("few", settings.get_profile("pyjmsack"), max_examples=20)
@@ -145,9 +146,10 @@ def _restore_logging() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_earlier_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A test that cuts connections makes no link of a later test careful."""
+    """A test that cuts connections makes no link of a later test careful, and a refused copy keeps no other back."""
     monkeypatch.setattr(caution._Losses, "last", None)
     monkeypatch.setattr(caution._Losses, "due", {})
+    monkeypatch.setattr(deadletter._Refusals, "until", {})
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ The driver uses this layer as its engine, and the engine of the protocol uses th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -36,7 +37,13 @@ _MOST_SMALL: Final = 1000
 together."""
 _SMALL: Final = 8
 """The number of bytes in the smallest frame of AMQP (2.3.1). Only a heart-beat of STOMP is smaller."""
+_LONGEST_HEAD: Final = 16_384
+"""The largest number of bytes in the HTTP answers to the handshake, without a body."""
+_LONGEST_LINE: Final = 4_096
+"""The largest number of bytes in one line of such an answer, because the time in which the parser of HTTP reads a wrong
+line grows with the square of its length."""
 _HTTP: Final = b"HTTP/"
+_BLANK_LINE: Final = re.compile(rb"\n\r?\n")
 _OVER: Final = (ConnectionState.REMOTE_CLOSING, ConnectionState.CLOSED)
 _ORDERLY: Final = (CloseReason.NORMAL_CLOSURE, CloseReason.GOING_AWAY, CloseReason.NO_STATUS_RCVD)
 
@@ -62,7 +69,10 @@ class WebSocketEngine:
         self._output = bytearray()
         self._open = False
         self._closing = False
-        self._head = b""
+        self._head = bytearray()
+        """The beginning of an HTTP answer that is not complete."""
+        self._read_of_head = 0
+        """The number of bytes in the HTTP answers that are complete."""
         self._reason: JMSException | None = None
 
     # -- the engine, for the driver -----------------------------------------------------------------------------
@@ -83,8 +93,10 @@ class WebSocketEngine:
         Content that arrives together goes to the protocol in one call.
         """
         try:
-            self._check_head(data)
-            self._connection.receive_data(data)
+            if self._connection.state is ConnectionState.CONNECTING:
+                data = self._after_heads(data)
+            if self._connection.connection is not None:  # else the broker refused, and the rest is the body of HTTP
+                self._connection.receive_data(data)
             happened = self._events()
         except (RemoteProtocolError, ValueError) as error:  # header lines that are not ASCII are a UnicodeDecodeError
             lost = self._wrong(error)
@@ -111,15 +123,35 @@ class WebSocketEngine:
                 )
         return happened
 
-    def _check_head(self, data: bytes) -> None:
-        """Refuse bytes that are not an HTTP answer, as soon as they come.
+    def _after_heads(self, data: bytes) -> bytes:
+        """Give the parser of HTTP the complete answers to the handshake, one after the other. Return the bytes behind
+        them.
 
-        The parser would not notice such bytes before the end of the first line.
+        Refuse bytes that are not an HTTP answer, as soon as they come, because the parser would not notice such bytes
+        before the end of the first line.
         """
-        if len(self._head) < len(_HTTP):
-            self._head = (self._head + data)[: len(_HTTP)]
-            if not _HTTP.startswith(self._head):
-                raise RemoteProtocolError(f"expected an answer of HTTP, got {data[:20]!r}")
+        head = self._head
+        searched = max(0, len(head) - 2)
+        head += data
+        if not self._read_of_head and not _HTTP.startswith(head[: len(_HTTP)]):
+            raise RemoteProtocolError(f"expected an answer of HTTP, got {bytes(head[:20])!r}")
+        while self._connection.state is ConnectionState.CONNECTING:
+            blank = _BLANK_LINE.search(head, searched)
+            size = len(head) if blank is None else blank.end()
+            if self._read_of_head + size > _LONGEST_HEAD:
+                raise RemoteProtocolError(f"the answer of HTTP has more than {_LONGEST_HEAD:,} bytes")
+            if blank is None:
+                return b""
+            answer = bytes(head[:size])
+            if max(map(len, answer.split(b"\n"))) > _LONGEST_LINE:
+                raise RemoteProtocolError(f"a line of the answer of HTTP has more than {_LONGEST_LINE:,} bytes")
+            self._read_of_head += size
+            self._connection.receive_data(answer)
+            del head[:size]
+            searched = 0
+        rest = bytes(head)
+        head.clear()
+        return rest
 
     def _handle(self, happened: Sequence[events.Event]) -> None:
         unwrapped = bytearray()

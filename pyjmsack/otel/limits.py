@@ -8,7 +8,7 @@ properties.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from opentelemetry.propagators.textmap import Getter, Setter
@@ -28,9 +28,20 @@ BAGGAGE_LIMIT: Final = 8192
 BAGGAGE_MEMBERS: Final = 64
 """The largest number of entries in ``baggage``. W3C requires that at least 64 are allowed."""
 _LIMITS: Final = {"tracestate": TRACESTATE_LIMIT, "baggage": BAGGAGE_LIMIT}
-_MEMBER: Final = re.compile(r"[ \t]*[!#$&'*\-.^_`|~0-9A-Za-z]+[ \t]*=[\t !#-+\--~]*", re.ASCII)
+BAGGAGE_LONGEST_MEMBER: Final = 4096
+"""The largest number of characters in one entry of ``baggage``. OpenTelemetry reads no longer entry."""
+TRACESTATE_MEMBERS: Final = 32
+"""The largest number of entries in ``tracestate`` that W3C allows."""
+_KEY: Final = r"[ \t]*[!#$&'*\-.^_`|~0-9A-Za-z]+[ \t]*"
+_EQUALS_TEXT: Final = r"=[ \t]*(?:[!#-+\--:<-\[\]-~]+[ \t]*)?"
+_BAGGAGE_MEMBER: Final = re.compile(f"{_KEY}{_EQUALS_TEXT}(?:;{_KEY}(?:{_EQUALS_TEXT})?)*")
 """The pattern of one entry of ``baggage``, with its metadata. OpenTelemetry would log a warning for any other entry,
 and a producer must not be able to fill the log."""
+_TRACESTATE_MEMBER: Final = re.compile(
+    r"(?:[a-z][_0-9a-z\-*/]{0,255}|[a-z0-9][_0-9a-z\-*/]{0,240}@[a-z][_0-9a-z\-*/]{0,13})"
+    r"=[ -+\--<>-~]{0,255}[!-+\--<>-~]"
+)
+"""The pattern of one entry of ``tracestate`` (W3C Trace Context, 3.3.1), for the same reason."""
 
 
 def property_name(key: str) -> str:
@@ -47,7 +58,7 @@ class PropertyGetter(Getter[Mapping[str, Any]]):
         value = carrier.get(property_name(key))
         if not isinstance(value, str):
             return None
-        if len(value) > _LIMITS.get(key, VALUE_LIMIT) or (key == "baggage" and not _is_baggage(value)):
+        if len(value) > _LIMITS.get(key, VALUE_LIMIT) or not _FORMS.get(key, _is_any)(value):
             log.debug("a received %s of %d characters is ignored: it is too long, or malformed", key, len(value))
             return None
         return [value]
@@ -67,6 +78,20 @@ class PropertySetter(Setter[dict[str, Any]]):
 
 
 def _is_baggage(value: str) -> bool:
-    if value.count(",") >= BAGGAGE_MEMBERS:
-        return False
-    return all(_MEMBER.fullmatch(member) for member in value.split(","))
+    members = value.split(",", BAGGAGE_MEMBERS)
+    return len(members) <= BAGGAGE_MEMBERS and all(
+        len(member) <= BAGGAGE_LONGEST_MEMBER and _BAGGAGE_MEMBER.fullmatch(member) for member in members
+    )
+
+
+def _is_tracestate(value: str) -> bool:
+    members = [stripped for member in value.split(",") if (stripped := member.strip(" \t"))]
+    return len(members) <= TRACESTATE_MEMBERS and all(map(_TRACESTATE_MEMBER.fullmatch, members))
+
+
+def _is_any(value: str) -> bool:
+    return True
+
+
+_FORMS: Final[Mapping[str, Callable[[str], bool]]] = {"baggage": _is_baggage, "tracestate": _is_tracestate}
+"""Checks the form of the values whose wrong entries OpenTelemetry would log."""

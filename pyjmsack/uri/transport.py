@@ -226,7 +226,7 @@ class TransportOptions:
 
 _PREFIX: Final = "transport.ws.httpHeader."
 _NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-_VALUE: Final = re.compile(r"[\x20-\x7e\t]*")
+_VALUE: Final = re.compile(r"(?:[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?)?")
 
 
 def is_websocket_header(name: str) -> bool:
@@ -238,11 +238,13 @@ def websocket_headers(texts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the names and values of the headers among the options ``texts``.
 
     Raises:
-        InvalidURLException: a value has a character that is not printable ASCII, such as a line break. The error does
-            not show the value, because the value may be secret.
+        InvalidURLException: a value has a character that is not printable ASCII, such as a line break, or a blank at
+            one of its ends. The error does not show the value, because the value may be secret.
     """
     headers = {name: text for name, text in texts.items() if is_websocket_header(name)}
     for name, text in headers.items():
         if not _VALUE.fullmatch(text):
-            raise InvalidURLException(f"option {name}: expected printable ASCII characters")
+            raise InvalidURLException(
+                f"option {name}: expected printable ASCII characters, without a blank at the beginning or the end"
+            )
     return tuple((name.removeprefix(_PREFIX), text) for name, text in headers.items())

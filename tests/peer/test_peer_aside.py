@@ -11,6 +11,7 @@ from polling import wait_until
 from stomp_peer import ARTEMIS, CLASSIC, Received, StompPeer, start
 
 from pyjmsack import AckMode, JMSException, Queue
+from pyjmsack.providers.stomp import deadletter
 from pyjmsack.spi import aside
 
 INDIVIDUAL = AckMode.INDIVIDUAL_ACKNOWLEDGE
@@ -105,6 +106,65 @@ def test_a_stomp_consumer_asks_for_no_more_while_many_copies_are_on_their_way(fa
     while len(taken) < 6:
         taken += rejected(consumer)
     assert taken == [*"abcdef"]
+
+
+def refusing_copies(queue: str) -> Any:
+    """Return a rule: refuse each copy for the dead-letter queue, which is full, and end the connection."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command != "SEND" or frame.headers["destination"] != queue:
+            return False
+        peer.give_back()
+        peer.error(frame, "AMQ229102: Address DLQ is full")
+        return True
+
+    return rule
+
+
+def test_a_broker_that_refuses_a_copy_loses_the_connection_once_and_neighbours_go_on(face: Face) -> None:
+    """S118, S109: the restored consumer got the message again, and its next copy cost the next connection."""
+    peer = start(face, rule=refusing_copies("DLQ"), messages=["bad", "worse", "good"])
+    connection = face.failover(peer.url, options="failover.reconnectDelay=0")
+    consumer = connection.create_session(INDIVIDUAL).create_consumer(Queue("q"))
+    neighbour = connection.create_session(AckMode.SESSION_TRANSACTED)
+    consumer.receive(timeout=60).reject()
+    peer.wait("CONNECT", 2)
+    while (message := consumer.receive(timeout=60)).text != "good":
+        message.reject()
+    message.acknowledge()
+    producer = neighbour.create_producer(Queue("other"))
+    for _ in range(3):
+        producer.send("the connection stays")
+        neighbour.commit()
+    assert len(peer.all("CONNECT")) == 2
+    assert [frame.headers["destination"] for frame in peer.all("SEND")] == ["DLQ", "other", "other", "other"]
+    assert [key.partition(",")[2] for key in peer.log("ACK")] == ["2"], "the others wait until the consumer ends"
+
+
+def test_copies_are_made_again_after_a_pause_that_grows_with_each_refusal(
+    face: Face, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S118: a full dead-letter queue is emptied one day."""
+    pauses: list[float] = []
+    monkeypatch.setattr(deadletter, "monotonic", lambda: sum(pauses))
+
+    def reject_again(peer: StompPeer) -> float:
+        """Reject a message over a new connection, and return how long no copy is made after its refusal."""
+        before = [*deadletter._Refusals.until.values()]
+        face.session(peer, mode=INDIVIDUAL).create_consumer(Queue("q")).receive(timeout=60).reject()
+        wait_until(lambda: [*deadletter._Refusals.until.values()] != before)
+        ((_, pause),) = deadletter._Refusals.until.values()
+        return pause
+
+    refuse, full = refusing_copies("DLQ"), True
+    peer = start(face, rule=lambda peer, frame: full and refuse(peer, frame), messages=["bad"])
+    for _ in range(7):
+        pauses.append(reject_again(peer))
+    assert pauses == [10, 20, 40, 80, 160, 300, 300]
+    full = False
+    face.session(peer, mode=INDIVIDUAL).create_consumer(Queue("q")).receive(timeout=60).reject()
+    peer.wait("ACK")
+    assert deadletter._Refusals.until == {}
 
 
 def artemis_window(messages: int, window: int) -> Any:

@@ -9,6 +9,7 @@ import re
 import time
 from dataclasses import replace
 from functools import partial
+from time import monotonic
 from uuid import uuid4
 
 from pyjmsack.destination import Destination, Queue
@@ -43,6 +44,26 @@ _LOSSY = (
     "a client of another protocol sent it, and over STOMP the broker may have left out its content, because it may be a"
     " map, a stream or an object; consume this queue over AMQP"
 )
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 300.0
+"""Seconds without copies after the broker refused a copy. The pause doubles with each refusal in a row."""
+_MOST_QUEUES = 1_000
+"""The number of dead-letter queues whose refusals this module remembers. The oldest refusal is forgotten first."""
+
+
+class _Refusals:
+    """The memory of this process about the copies that brokers refused, for example because the dead-letter queue is
+    full, or because the user may not write there.
+
+    Artemis ends the connection when it refuses a copy, and then delivers the original message again. If this message
+    were copied again at once, the connection would be lost again and again, with all sessions in it. Therefore no
+    message is copied to this queue for some time. The memory outlives the connection, because the next connection of
+    the same program gets the same message.
+    """
+
+    until: dict[tuple[str, str, str], tuple[float, float]] = {}  # noqa: RUF012 - all connections of the process share it
+    """For each broker, user and dead-letter queue, the end of the pause and the length of the pause in seconds. The
+    newest refusal comes last."""
 
 
 class DeadLetters:
@@ -79,6 +100,7 @@ class DeadLetters:
         self._aside = aside
         self._subscriber = _subscriber(info, shared.client_id)
         self._origin = _origin(info, self._subscriber, shared.dialect)
+        self._queue = (shared.place, shared.username, shared.dead_letters)
 
     def add(self, inbound: StompInbound, stop: Stop) -> None:
         """Send a NACK if this broker makes a dead letter of a message after a NACK. Otherwise send a copy, and send the
@@ -112,6 +134,9 @@ class DeadLetters:
         except MessageFormatException as error:
             self._set_aside(inbound, stop, f"the broker would refuse a copy for the dead-letter queue: {error}")
             return
+        if monotonic() < _Refusals.until.get(self._queue, (0.0, 0.0))[0]:
+            self._set_aside(inbound, stop, "the broker refused a copy for the dead-letter queue a short time ago")
+            return
         self._aside.copying += 1
         self._engine.ask(b"SEND", copy, partial(self._copied, inbound))
 
@@ -135,17 +160,35 @@ class DeadLetters:
             return
         subscriptions = self._subscriptions
         if error is None:
+            _Refusals.until.pop(self._queue, None)
             subscriptions.acknowledge(inbound)
         else:
+            pause = self._pause()
             log.error(
-                "a message of %s cannot be copied to the dead-letter queue and is delivered again: %s",
+                "a message of %s cannot be copied to the dead-letter queue and is delivered again; messages that are"
+                " rejected in the next %.0f s stay unacknowledged until their consumer ends: %s",
                 self._info.destination.name,
+                pause,
                 error,
             )
+            if self._engine.errors_end:  # the broker ends the connection, and delivers the message again
+                return
             self._redelivery.roll_back(inbound)
             self._redelivery.redeliver_now()
         if subscriptions.closing is not None and not self._aside.copying:
             subscriptions.close(subscriptions.closing)
+
+    def _pause(self) -> float:
+        """Begin a pause without copies, because the broker refused a copy. Return the seconds until its end."""
+        refusals, now = _Refusals.until, monotonic()
+        until, pause = refusals.pop(self._queue, (0.0, _FIRST_PAUSE / 2))
+        if now >= until:
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            until = now + pause
+        refusals[self._queue] = until, pause
+        while len(refusals) > _MOST_QUEUES:
+            del refusals[next(iter(refusals))]
+        return until - now
 
 
 def _subscriber(info: ConsumerInfo, client_id: str) -> str:

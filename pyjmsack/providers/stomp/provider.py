@@ -93,10 +93,13 @@ class StompProvider(Lifecycle[StompEngine]):
 
     def on_stream(self) -> None:
         """Write the CONNECT frame, which opens the connection."""
+        engine = self._engine
+        if engine is None:  # the caller gave up while the stream was being opened
+            return
         try:
-            self._the_engine.write(self._connect_frame())
+            engine.write(self._connect_frame())
         except JMSException as error:
-            self._the_engine.fail(error)
+            engine.fail(error)
 
     def _connect_frame(self) -> bytes:
         info, options = self._the_info, self._url.stomp
@@ -131,7 +134,7 @@ class StompProvider(Lifecycle[StompEngine]):
         self._escape = escape if spoken == "1.2" else _escape_11
         shared = self._shared = Shared(engine, self._connector, dialect, self.generation, str(self._url.endpoints[0]))
         shared.ack_by_id = spoken == "1.2"
-        shared.client_id = self._the_info.client_id
+        shared.client_id, shared.username = self._the_info.client_id, self._the_info.username or ""
         shared.drain_timeout = self._url.stomp.drain_timeout
         shared.dead_letters = self._url.stomp.dead_letter_queue or dialect.dead_letters
         table = features("stomp", broker, scheduler=self._url.scheduler)

@@ -90,7 +90,7 @@ class Shared:
         ACK names a message by its id and its subscription."""
         self.dead_letters = dialect.dead_letters
         self.drain_timeout: float | None = None
-        self.client_id = ""
+        self.client_id = self.username = ""
         self.commits = 0
         """The number of COMMIT frames that this connection has sent."""
         self.ids: Iterator[int] = count(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -234,6 +235,37 @@ def test_what_is_not_websocket_is_a_lost_connection(data: bytes) -> None:
     (lost,) = inner.lost
     assert isinstance(lost, ConnectionLostException)
     assert "broker.test" in str(lost)
+
+
+LINE = b"a:" + b" " * 60_000 + b"\x00\r\n"
+REJECTED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"HTTP/1.1 200 OK\r\n" + LINE + b"\r\n", "more than 16,384 bytes"),
+        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 4_000 + b"\r\n", "more than 16,384 bytes"),
+        (b"HTTP/1.1 200 OK\r\na:" + b" " * 5_000 + b"\x00\r\n\r\n", "a line .* has more than 4,096 bytes"),
+        (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n" + LINE + b"\r\n", "HTTP status 100"),
+        (REJECTED + b"0\r\n" + LINE + b"\r\n", "HTTP status 200"),
+    ],
+    ids=["line", "head", "line of a small head", "second answer", "trailer"],
+)
+@pytest.mark.parametrize("size", [1, 1_000, 100_000])
+def test_a_long_answer_of_http_is_refused_before_it_is_parsed(data: bytes, text: str, size: int) -> None:
+    """S129: one line of 60,000 blanks held up the loop, and so every other connection, for 20 s."""
+    inner = RecordingEngine()
+    engine = WebSocketEngine(inner, ENDPOINT)
+    wire = Wire(engine)
+    engine.connection_made(wire)
+    for start in range(0, len(data), size):
+        if not wire.closed:
+            engine.receive_data(data[start : start + size])
+    engine.connection_lost(None)
+    (error,) = inner.lost
+    assert isinstance(error, ConnectionLostException)
+    assert re.search(text, str(error))
 
 
 @pytest.mark.parametrize("data", [b"\x81\x01\xff", b"\xc2\x01x", b"\x82\x81abcdx", b"\x88\x01x"])

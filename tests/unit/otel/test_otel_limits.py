@@ -26,11 +26,19 @@ GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         ("traceparent", None),
         ("tracestate", "a=1," * 1000),
         ("tracestate", b"a=1"),
+        ("tracestate", "=" * 512),
+        ("tracestate", ",".join(f"a{number}=1" for number in range(33))),
+        ("tracestate", "a=1=2"),
+        ("tracestate", "A=1"),
         ("baggage", ",".join(["a=1"] * 10_000)),
         ("baggage", ",".join(["a=1"] * 65)),
         ("baggage", "a=" + "1" * 8191),
         ("baggage", "a=\u2603"),
         ("baggage", "no value"),
+        ("baggage", "k=" + "x" * 4095),
+        ("baggage", "k=v;" + "p=q;" * 1000),
+        ("baggage", "k=two words"),
+        ("baggage", "k=" + " " * 4000 + '"'),
         ("baggage", True),
         ("X-B3-TraceId", "0" * 1025),
     ],
@@ -40,7 +48,7 @@ def test_a_value_that_is_too_long_or_no_string_is_absent(key: str, value: Any) -
 
 
 def test_values_within_the_limits_are_read_as_they_are() -> None:
-    baggage = ",".join(["a=1"] * 63 + ["b=" + "1" * 7000 + ";metadata"])
+    baggage = ",".join(["a=1"] * 63 + ["b=" + "1" * 4000 + " ; metadata;p = q"])
     carrier = {"traceparent": GOOD, "baggage": baggage, "X__dash__B3__dash__TraceId": "1"}
     getter = PropertyGetter()
     assert [getter.get(carrier, key) for key in ("traceparent", "baggage", "X-B3-TraceId", "tracestate")] == [
@@ -58,11 +66,21 @@ def test_a_dash_in_a_key_is_written_as_the_java_agent_writes_it() -> None:
     assert carrier == {"X__dash__B3__dash__TraceId": "1"}
 
 
+@pytest.mark.parametrize(
+    ("baggage", "tracestate"),
+    [("a b=1,=,\u2603=1", "=" * 512), ("k=" + "x" * 8190, "a=1," * 33), ("k=v;" + "p=q;" * 1000, "a= ,b")],
+)
 def test_hostile_baggage_does_not_take_the_trace_with_it_and_writes_no_warning(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, baggage: str, tracestate: str
 ) -> None:
-    carrier = {"traceparent": GOOD, "baggage": "a b=1,=,\u2603=1"}
+    """S166: a producer must not be able to fill the log of a receiver."""
+    carrier = {"traceparent": GOOD, "baggage": baggage, "tracestate": tracestate}
     context = get_global_textmap().extract(carrier, Context(), PropertyGetter())
     assert format(get_current_span(context).get_span_context().span_id, "016x") == "b7ad6b7169203331"
     assert get_all(context) == {}
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("tracestate", ["vendor=1", "a=1 2, tenant@system=x/y ,,b=3", ""])
+def test_a_tracestate_that_w3c_allows_is_read(tracestate: str) -> None:
+    assert PropertyGetter().get({"tracestate": tracestate}, "tracestate") == [tracestate]
