@@ -21,7 +21,9 @@ def test_growth_measures_each_point_of_each_axis_and_draws_them(bench, tmp_path:
     assert "</svg>" in (tmp_path / "growth.svg").read_text()
 
 
-@pytest.mark.parametrize("protocol", ["amqp", "stomp"])
+@pytest.mark.parametrize(
+    "protocol", ["amqp", pytest.param("stomp", marks=pytest.mark.whole_tier("the row above is the same program"))]
+)
 def test_scale_attaches_all_consumers_and_restores_them_after_a_cut_and_after_a_kill(bench, protocol: str) -> None:
     [found] = bench("scale", "--protocol", protocol, "--consumers", 6, "--connections", 2)
     assert (found["consumers"], found["connections"]) == (6, 2)

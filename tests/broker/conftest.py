@@ -14,6 +14,12 @@ from pyjmsack.broker.artemis_distribution import DEFAULT_VERSION, ensure_artemis
 from pyjmsack.broker.distribution import cache_directory
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """One worker for the tests of a broker that each leaves as it found it, so that this broker is started once."""
+    if {"any_broker", "broker"} & {*getattr(item, "fixturenames", ())}:
+        item.add_marker(pytest.mark.xdist_group("one broker of each kind"))
+
+
 @pytest.fixture
 def maven(monkeypatch: pytest.MonkeyPatch) -> FakeMaven:
     """A Maven repository without a network."""

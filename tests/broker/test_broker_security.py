@@ -11,6 +11,7 @@ from proton.utils import BlockingConnection
 
 from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
 
+pytestmark = pytest.mark.xdist_group("logins")  # one worker, so that each broker is started once
 Embedded = EmbeddedArtemis | EmbeddedActiveMQ
 KINDS = {"artemis": EmbeddedArtemis, "classic": EmbeddedActiveMQ}
 USERS = {"alice": "s3cret word", "bob = ü:#": "pä:ss\\=ENC(x) ☃"}

@@ -12,6 +12,8 @@ from faults.faults_support import OPTIONS, url_of
 from pyjmsack import AckMode
 from pyjmsack.broker import EmbeddedArtemis
 
+pytestmark = pytest.mark.xdist_group("backup")  # one worker, so that the other broker is started once
+
 
 @pytest.fixture(scope="module")
 def backup() -> Iterator[EmbeddedArtemis]:
