@@ -117,6 +117,9 @@ class StompEngine:
 
     def connection_made(self, stream: Stream) -> None:
         """Begin the protocol, because the stream is open."""
+        if self.failed is not None:  # the caller gave up while the stream was being opened
+            stream.abort()
+            return
         self.stream = stream
         self._listener.on_stream()
         self.flush()

@@ -93,13 +93,10 @@ class StompProvider(Lifecycle[StompEngine]):
 
     def on_stream(self) -> None:
         """Write the CONNECT frame, which opens the connection."""
-        engine = self._engine
-        if engine is None:  # the caller gave up while the stream was being opened
-            return
         try:
-            engine.write(self._connect_frame())
+            self._the_engine.write(self._connect_frame())
         except JMSException as error:
-            engine.fail(error)
+            self._the_engine.fail(error)
 
     def _connect_frame(self) -> bytes:
         info, options = self._the_info, self._url.stomp

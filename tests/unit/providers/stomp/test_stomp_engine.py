@@ -33,6 +33,15 @@ class Reading:
         self.asked.pop(0)(piece, error)
 
 
+class Late:
+    """A stream that opens when nobody waits for it."""
+
+    aborted = False
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
 class Line:
     """A stream and a provider that only take notes."""
 
@@ -297,3 +306,13 @@ def test_a_heart_beat_that_is_no_pair_of_numbers_is_refused(text: str) -> None:
 def test_the_numbers_of_a_heart_beat_may_have_blanks_around_them(text: str) -> None:
     """``int`` refuses some characters that ``strip`` takes for blanks: a raw ``ValueError`` ended the loop's call."""
     assert _heart_beat(text) == (0.01, 0.02)
+
+
+def test_a_stream_that_opens_after_the_caller_gave_up_is_closed_and_no_error_is_told() -> None:
+    """The provider found no engine, and this error was logged as if the peer had sent wrong bytes."""
+    engine, stream = StompEngine(Line(), StompOptions()), Late()
+    engine.abort(ConnectionLostException("given up"))
+    engine.connection_made(stream)  # type: ignore[arg-type]  # nothing else is called
+    assert stream.aborted
+    assert engine.stream is None
+    assert engine.data_to_send() == b""
