@@ -143,8 +143,11 @@ class WebSocketEngine:
             if blank is None:
                 return b""
             answer = bytes(head[:size])
-            if max(map(len, answer.split(b"\n"))) > _LONGEST_LINE:
+            lines = answer.split(b"\n")
+            if max(map(len, lines)) > _LONGEST_LINE:
                 raise RemoteProtocolError(f"a line of the answer of HTTP has more than {_LONGEST_LINE:,} bytes")
+            if any(line.startswith((b" ", b"\t")) for line in lines):  # RFC 9112, 5.2; the parser would join the lines
+                raise RemoteProtocolError("a header of the answer of HTTP goes over several lines")
             self._read_of_head += size
             self._connection.receive_data(answer)
             del head[:size]

@@ -32,7 +32,7 @@ BAGGAGE_LONGEST_MEMBER: Final = 4096
 """The largest number of characters in one entry of ``baggage``. OpenTelemetry reads no longer entry."""
 TRACESTATE_MEMBERS: Final = 32
 """The largest number of entries in ``tracestate`` that W3C allows."""
-_KEY: Final = r"[ \t]*[!#$&'*\-.^_`|~0-9A-Za-z]+[ \t]*"
+_KEY: Final = r"[ \t]*[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*"
 _EQUALS_TEXT: Final = r"=[ \t]*(?:[!#-+\--:<-\[\]-~]+[ \t]*)?"
 _BAGGAGE_MEMBER: Final = re.compile(f"{_KEY}{_EQUALS_TEXT}(?:;{_KEY}(?:{_EQUALS_TEXT})?)*")
 """The pattern of one entry of ``baggage``, with its metadata. OpenTelemetry would log a warning for any other entry,
@@ -78,15 +78,19 @@ class PropertySetter(Setter[dict[str, Any]]):
 
 
 def _is_baggage(value: str) -> bool:
-    members = value.split(",", BAGGAGE_MEMBERS)
+    members = _members(value)
     return len(members) <= BAGGAGE_MEMBERS and all(
         len(member) <= BAGGAGE_LONGEST_MEMBER and _BAGGAGE_MEMBER.fullmatch(member) for member in members
     )
 
 
 def _is_tracestate(value: str) -> bool:
-    members = [stripped for member in value.split(",") if (stripped := member.strip(" \t"))]
+    members = _members(value)
     return len(members) <= TRACESTATE_MEMBERS and all(map(_TRACESTATE_MEMBER.fullmatch, members))
+
+
+def _members(value: str) -> list[str]:
+    return [stripped for member in value.split(",") if (stripped := member.strip(" \t"))]
 
 
 def _is_any(value: str) -> bool:

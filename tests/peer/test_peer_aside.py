@@ -3,6 +3,9 @@ sender or a broker decides how many there are, so each has a limit."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime, timezone
+from time import monotonic, time
 from typing import Any
 
 import pytest
@@ -10,7 +13,7 @@ from peer_faces import Face
 from polling import wait_until
 from stomp_peer import ARTEMIS, CLASSIC, Received, StompPeer, start
 
-from pyjmsack import AckMode, JMSException, Queue
+from pyjmsack import AckMode, JMSException, Queue, Topic
 from pyjmsack.providers.stomp import deadletter
 from pyjmsack.spi import aside
 
@@ -138,7 +141,7 @@ def test_a_broker_that_refuses_a_copy_loses_the_connection_once_and_neighbours_g
         neighbour.commit()
     assert len(peer.all("CONNECT")) == 2
     assert [frame.headers["destination"] for frame in peer.all("SEND")] == ["DLQ", "other", "other", "other"]
-    assert [key.partition(",")[2] for key in peer.log("ACK")] == ["2"], "the others wait until the consumer ends"
+    assert [key.partition(",")[2] for key in peer.log("ACK")] == ["2"], "the others wait for the end of the pause"
 
 
 def test_copies_are_made_again_after_a_pause_that_grows_with_each_refusal(
@@ -165,6 +168,76 @@ def test_copies_are_made_again_after_a_pause_that_grows_with_each_refusal(
     face.session(peer, mode=INDIVIDUAL).create_consumer(Queue("q")).receive(timeout=60).reject()
     peer.wait("ACK")
     assert deadletter._Refusals.until == {}
+
+
+@pytest.fixture
+def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[StompPeer, bool], None]:
+    """Begin or end a pause for the dead-letter queue of a peer. The client looks often whether the pause is over."""
+    monkeypatch.setattr(deadletter, "_FIRST_PAUSE", 0.05)
+
+    def set_pause(peer: StompPeer, lasts: bool) -> None:
+        queue = dead_letters(peer._server).name
+        deadletter._Refusals.until[peer.url, "", queue] = (monotonic() + (1_000 if lasts else 0), 1_000)
+
+    return set_pause
+
+
+Pause = Callable[[StompPeer, bool], None]
+
+
+def test_a_message_that_is_rejected_in_the_pause_is_copied_after_it(face: Face, pause: Pause) -> None:
+    """S118: the consumer goes on in the meantime, also with a window of one message."""
+    peer = start(face, rule=one_each(["bad", "good"]))
+    pause(peer, True)
+    consumer = face.session(peer, "jms.prefetchPolicy.all=1", mode=INDIVIDUAL).create_consumer(Queue("q"))
+    consumer.receive(timeout=60).reject()
+    good = consumer.receive(timeout=60)
+    assert good.text == "good"
+    good.acknowledge()
+    peer.wait("ACK")
+    assert peer.all("SEND") == []
+    pause(peer, False)
+    peer.wait("ACK", 2)
+    assert [(frame.headers["destination"], frame.body) for frame in peer.all("SEND")] == [("DLQ", b"bad")]
+
+
+def test_a_message_of_a_topic_that_is_rejected_in_the_pause_is_not_lost(face: Face, pause: Pause) -> None:
+    """S118: the broker keeps no message of such a consumer, so this client has the only one."""
+    peer = start(face, rule=one_each(["bad", "good"]))
+    pause(peer, True)
+    consumer = face.session(peer, "jms.prefetchPolicy.all=1", mode=INDIVIDUAL).create_consumer(Topic("t"))
+    consumer.receive(timeout=60).reject()
+    assert consumer.receive(timeout=60).text == "good", "the window was full"
+    assert len(peer.wait("ACK")) == 1, "to make room"
+    pause(peer, False)
+    assert [frame.body for frame in peer.wait("SEND")] == [b"bad"]
+
+
+def test_a_close_in_the_pause_gives_the_rejected_messages_back_at_once(face: Face, pause: Pause) -> None:
+    """S118, S126."""
+    peer = start(face, messages=["a", "b"])
+    pause(peer, True)
+    consumer = face.session(peer, mode=INDIVIDUAL).create_consumer(Queue("q"))
+    consumer.receive(timeout=60).reject()
+    consumer.receive(timeout=60).reject()
+    consumer.close()
+    assert peer.log("SEND", "ACK", "NACK", "UNSUBSCRIBE") == ["UNSUBSCRIBE s1"]
+
+
+def test_a_pause_for_dead_letters_is_none_for_expired_messages(face: Face, pause: Pause) -> None:
+    """S118: Artemis has another queue for them."""
+
+    def expired(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.deliver(frame.headers["id"], "1", "late", expires=str(int(time() * 1000) + 300))
+        return False
+
+    peer = start(face, rule=expired)
+    pause(peer, True)
+    message = face.session(peer, mode=INDIVIDUAL).create_consumer(Queue("q")).receive(timeout=60)
+    wait_until(lambda: datetime.now(timezone.utc) > message.expiration)
+    message.reject()
+    assert [frame.headers["destination"] for frame in peer.wait("SEND")] == ["ExpiryQueue"]
 
 
 def artemis_window(messages: int, window: int) -> Any:

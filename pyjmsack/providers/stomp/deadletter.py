@@ -24,6 +24,7 @@ from pyjmsack.providers.stomp.subscriptions import Shared, Subscriptions
 from pyjmsack.providers.stomp.window import Window
 from pyjmsack.spi.aside import Aside, Stop
 from pyjmsack.spi.demands import is_dead_letter_queue
+from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import DUPLICATE_ID
 from pyjmsack.spi.resources import ConsumerInfo
 
@@ -62,8 +63,26 @@ class _Refusals:
     """
 
     until: dict[tuple[str, str, str], tuple[float, float]] = {}  # noqa: RUF012 - all connections of the process share it
-    """For each broker, user and dead-letter queue, the end of the pause and the length of the pause in seconds. The
+    """For each broker, user and queue of the copies, the end of the pause and the length of the pause in seconds. The
     newest refusal comes last."""
+
+    @classmethod
+    def remaining(cls, place: tuple[str, str, str]) -> float:
+        """Return the number of seconds until the end of the pause. The number is not positive if there is no pause."""
+        return cls.until.get(place, (0.0, 0.0))[0] - monotonic()
+
+    @classmethod
+    def add(cls, place: tuple[str, str, str]) -> float:
+        """Begin a pause, because the broker refused a copy. Return the number of seconds until its end."""
+        now = monotonic()
+        until, pause = cls.until.pop(place, (0.0, _FIRST_PAUSE / 2))
+        if now >= until:
+            pause = min(2 * pause, _LONGEST_PAUSE)
+            until = now + pause
+        cls.until[place] = until, pause
+        while len(cls.until) > _MOST_QUEUES:
+            cls.until.pop(next(iter(cls.until)), None)
+        return until - now
 
 
 class DeadLetters:
@@ -100,11 +119,14 @@ class DeadLetters:
         self._aside = aside
         self._subscriber = _subscriber(info, shared.client_id)
         self._origin = _origin(info, self._subscriber, shared.dialect)
-        self._queue = (shared.place, shared.username, shared.dead_letters)
+        self._waiting: dict[StompInbound, None] = {}
+        """The messages whose copies wait for the end of a pause."""
+        self._timer: Timer | None = None
 
     def add(self, inbound: StompInbound, stop: Stop) -> None:
         """Send a NACK if this broker makes a dead letter of a message after a NACK. Otherwise send a copy, and send the
-        ACK of the message when the broker has confirmed the copy (S118).
+        ACK of the message when the broker has confirmed the copy (S118). If the broker refused a copy a short time ago,
+        send the copy after a pause.
 
         A message that is already in the dead-letter queue stays there. Classic discards such a message after a NACK,
         and a copy would be delivered to the same consumer at once, again and again.
@@ -128,17 +150,66 @@ class DeadLetters:
             why = f"its {inbound.size} bytes are too many for a copy to the dead-letter queue"
             self._set_aside(inbound, stop, _LOSSY if inbound.lossy else why)
             return
-        copy = _copy(inbound, self._shared.dead_letters, self._info.destination, self._origin, self._subscriber)
+        place = self._place(inbound)
+        copy = self._copy(inbound, place)
         try:
             check_copy(copy, self._dialect.limits, self._dialect.longest_head)
         except MessageFormatException as error:
             self._set_aside(inbound, stop, f"the broker would refuse a copy for the dead-letter queue: {error}")
             return
-        if monotonic() < _Refusals.until.get(self._queue, (0.0, 0.0))[0]:
+        wait = _Refusals.remaining(place)
+        if wait > 0 and inbound in self._subscriptions.outstanding and self._is_ending(inbound):
             self._set_aside(inbound, stop, "the broker refused a copy for the dead-letter queue a short time ago")
             return
         self._aside.copying += 1
-        self._engine.ask(b"SEND", copy, partial(self._copied, inbound))
+        if wait > 0:
+            self._waiting[inbound] = None
+            self._wait(wait)
+            if self._window.is_full:
+                self._window.watch()
+        else:
+            self._engine.ask(b"SEND", copy, partial(self._copied, inbound, place))
+
+    def _place(self, inbound: StompInbound) -> tuple[str, str, str]:
+        """Return the broker, the user and the queue of the copy of a message. An expired message goes to the queue to
+        which the broker itself moves expired messages."""
+        shared, expired = self._shared, inbound.expired(time.time_ns() // 1_000_000)
+        return shared.place, shared.username, self._dialect.expired if expired else shared.dead_letters
+
+    def _copy(self, inbound: StompInbound, place: tuple[str, str, str]) -> bytes:
+        return _copy(inbound, place[2], self._info.destination, self._origin, self._subscriber)
+
+    def _wait(self, seconds: float) -> None:
+        if self._timer is None:  # no longer than the shortest pause, because another queue may have a shorter one
+            self._timer = self._shared.connector.call_later(min(seconds, _FIRST_PAUSE), self._try_again)
+
+    def _try_again(self) -> None:
+        """Send the copies whose pause is over."""
+        self._timer = None
+        for inbound in [*self._waiting]:
+            place = self._place(inbound)
+            wait = _Refusals.remaining(place)
+            if wait > 0:
+                self._wait(wait)
+            else:
+                del self._waiting[inbound]
+                self._engine.ask(b"SEND", self._copy(inbound, place), partial(self._copied, inbound, place))
+        self._engine.flush()
+
+    def give_up(self) -> None:
+        """Send no copies of the messages that wait for the end of a pause, because their subscriptions end. The
+        messages go back to the broker."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._waiting = self._waiting, {}
+        self._aside.copying -= len(waiting)
+        for inbound in waiting:
+            if inbound in self._subscriptions.outstanding:
+                inbound.subscription.returned += 1
+
+    def _is_ending(self, inbound: StompInbound) -> bool:
+        return self._subscriptions.stopped or inbound.subscription.retired
 
     def _set_aside(self, inbound: StompInbound, stop: Stop, why: str) -> None:
         """Set a message aside until its subscription ends, because ``why`` prevents both a NACK and a copy. After the
@@ -148,27 +219,26 @@ class DeadLetters:
         subscriptions = self._subscriptions
         if inbound in subscriptions.outstanding:
             inbound.subscription.returned += 1
-            if subscriptions.stopped or inbound.subscription.retired:
+            if self._is_ending(inbound):
                 subscriptions.release(inbound.subscription)
             elif self._window.is_full:
                 self._window.watch()
             self._aside.add(stop)
 
-    def _copied(self, inbound: StompInbound, error: BaseException | None) -> None:
+    def _copied(self, inbound: StompInbound, place: tuple[str, str, str], error: BaseException | None) -> None:
         self._aside.copying -= 1
         if self._engine.failed is not None:
             return
         subscriptions = self._subscriptions
         if error is None:
-            _Refusals.until.pop(self._queue, None)
+            _Refusals.until.pop(place, None)
             subscriptions.acknowledge(inbound)
         else:
-            pause = self._pause()
             log.error(
-                "a message of %s cannot be copied to the dead-letter queue and is delivered again; messages that are"
-                " rejected in the next %.0f s stay unacknowledged until their consumer ends: %s",
+                "a message of %s cannot be copied to the dead-letter queue and is delivered again; the next copy is"
+                " sent in %.0f s: %s",
                 self._info.destination.name,
-                pause,
+                _Refusals.add(place),
                 error,
             )
             if self._engine.errors_end:  # the broker ends the connection, and delivers the message again
@@ -177,18 +247,6 @@ class DeadLetters:
             self._redelivery.redeliver_now()
         if subscriptions.closing is not None and not self._aside.copying:
             subscriptions.close(subscriptions.closing)
-
-    def _pause(self) -> float:
-        """Begin a pause without copies, because the broker refused a copy. Return the seconds until its end."""
-        refusals, now = _Refusals.until, monotonic()
-        until, pause = refusals.pop(self._queue, (0.0, _FIRST_PAUSE / 2))
-        if now >= until:
-            pause = min(2 * pause, _LONGEST_PAUSE)
-            until = now + pause
-        refusals[self._queue] = until, pause
-        while len(refusals) > _MOST_QUEUES:
-            del refusals[next(iter(refusals))]
-        return until - now
 
 
 def _subscriber(info: ConsumerInfo, client_id: str) -> str:
@@ -215,9 +273,9 @@ def _origin(info: ConsumerInfo, subscriber: str, dialect: StompDialect) -> str:
 def _copy(inbound: StompInbound, queue: str, source: Destination, origin_queue: str, subscriber: str) -> bytes:
     """Return the header lines and the body of the SEND frame that copies a message to the dead-letter queue.
 
-    The copy names the origin of the message, and has no expiry. An expired message goes to the queue to which the
-    broker itself moves expired messages. If the connection is lost before the original is acknowledged, the client may
-    make a second copy. Artemis drops the second copy, because its duplicate mark is made from the id of the original.
+    The copy names the origin of the message, and has no expiry. If the connection is lost before the original is
+    acknowledged, the client may make a second copy. Artemis drops the second copy, because its duplicate mark is made
+    from the id of the original.
 
     Args:
         origin_queue: the queue that the message came from, for ``_AMQ_ORIG_QUEUE``.
@@ -226,8 +284,6 @@ def _copy(inbound: StompInbound, queue: str, source: Destination, origin_queue: 
     """
     # the dead-letter queue belongs to the broker, so its name has no prefix of the user
     dialect = replace(inbound.dialect, queue_prefix="")
-    if inbound.expired(time.time_ns() // 1_000_000):
-        queue = dialect.expired
     lines = [copied] if (copied := _NOT_COPIED.sub(b"", inbound.head)[1:]) else []
     origin = escape(source.name).encode()
     lines.append(b"_AMQ_ORIG_ADDRESS:" + origin)

@@ -130,6 +130,7 @@ class StompReceiver:
     def retire(self) -> None:
         """Let the broker deliver again all messages of this consumer that are not acknowledged. For this, the present
         subscription ends, and :meth:`renew` opens another one."""
+        self._dead_letters.give_up()
         self.subscriptions.retire_all()
 
     def renew(self) -> None:
@@ -138,6 +139,7 @@ class StompReceiver:
 
     def take_all(self) -> None:
         """Subscribe for the whole prefetch, because the time with one message at a time is over."""
+        self._dead_letters.give_up()
         self.subscriptions.take_all()
         self._window.measure()
         self.renew()
@@ -184,6 +186,7 @@ class StompReceiver:
             self.subscriptions.closing.fail(error)
 
     def _cancel_timers(self) -> None:
+        self._dead_letters.give_up()
         self._aside.cancel()
         self._window.cancel()
 

@@ -141,10 +141,10 @@ class Window:
 
     def _widen(self) -> None:
         info = self._info
-        if self._subscriptions.volatile:
-            self._acknowledge_early()
-        elif self._aside.busy:
+        if self._aside.busy:
             self.watch()
+        elif self._subscriptions.volatile:
+            self._acknowledge_early()
         elif self._place in _refusing:
             self._warn_of_stall("the broker has already refused another subscription for a consumer of this queue")
         elif not self._shared.dialect.routed and (info.subscription is not None or info.exclusive):

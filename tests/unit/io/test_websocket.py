@@ -247,10 +247,11 @@ REJECTED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         (b"HTTP/1.1 200 OK\r\n" + LINE + b"\r\n", "more than 16,384 bytes"),
         (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 4_000 + b"\r\n", "more than 16,384 bytes"),
         (b"HTTP/1.1 200 OK\r\na:" + b" " * 5_000 + b"\x00\r\n\r\n", "a line .* has more than 4,096 bytes"),
+        (b"HTTP/1.1 200 OK\r\na: b\r\n" + b" \r\n" * 2_000 + b"\r\n", "goes over several lines"),
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n" + LINE + b"\r\n", "HTTP status 100"),
         (REJECTED + b"0\r\n" + LINE + b"\r\n", "HTTP status 200"),
     ],
-    ids=["line", "head", "line of a small head", "second answer", "trailer"],
+    ids=["line", "head", "line of a small head", "folded lines", "second answer", "trailer"],
 )
 @pytest.mark.parametrize("size", [1, 1_000, 100_000])
 def test_a_long_answer_of_http_is_refused_before_it_is_parsed(data: bytes, text: str, size: int) -> None:

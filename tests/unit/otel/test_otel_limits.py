@@ -8,7 +8,8 @@ import pytest
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 
-from opentelemetry.baggage import get_all
+from opentelemetry.baggage import get_all, set_baggage
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.context import Context
 from opentelemetry.propagate import get_global_textmap
 from opentelemetry.trace import get_current_span
@@ -38,6 +39,7 @@ GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         ("baggage", "k=" + "x" * 4095),
         ("baggage", "k=v;" + "p=q;" * 1000),
         ("baggage", "k=two words"),
+        ("baggage", "k=v;"),
         ("baggage", "k=" + " " * 4000 + '"'),
         ("baggage", True),
         ("X-B3-TraceId", "0" * 1025),
@@ -79,6 +81,18 @@ def test_hostile_baggage_does_not_take_the_trace_with_it_and_writes_no_warning(
     assert format(get_current_span(context).get_span_context().span_id, "016x") == "b7ad6b7169203331"
     assert get_all(context) == {}
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("keys", ["user id", "user:id", "a+b", "ü", "50%"])
+def test_baggage_as_opentelemetry_writes_it_is_read(keys: str) -> None:
+    sent, carrier = set_baggage(keys, "ä 1", set_baggage("other", "1", Context())), dict[str, Any]()
+    W3CBaggagePropagator().inject(carrier, sent, PropertySetter())
+    read = W3CBaggagePropagator().extract(carrier, Context(), PropertyGetter())
+    assert get_all(read) == {keys: "ä 1", "other": "1"}
+
+
+def test_an_empty_entry_of_baggage_does_not_take_the_others_with_it() -> None:
+    assert PropertyGetter().get({"baggage": "a=1, ,b=2,"}, "baggage") == ["a=1, ,b=2,"]
 
 
 @pytest.mark.parametrize("tracestate", ["vendor=1", "a=1 2, tenant@system=x/y ,,b=3", ""])
