@@ -146,7 +146,8 @@ class WebSocketEngine:
             lines = answer.split(b"\n")
             if max(map(len, lines)) > _LONGEST_LINE:
                 raise RemoteProtocolError(f"a line of the answer of HTTP has more than {_LONGEST_LINE:,} bytes")
-            if any(line.startswith((b" ", b"\t")) for line in lines):  # RFC 9112, 5.2; the parser would join the lines
+            # a server must not send such lines (RFC 9112, 5.2), and the parser would join them to one long line
+            if any(line.startswith((b" ", b"\t")) for line in lines):
                 raise RemoteProtocolError("a header of the answer of HTTP goes over several lines")
             self._read_of_head += size
             self._connection.receive_data(answer)

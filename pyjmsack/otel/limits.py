@@ -8,7 +8,7 @@ properties.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from opentelemetry.propagators.textmap import Getter, Setter
@@ -32,11 +32,13 @@ BAGGAGE_LONGEST_MEMBER: Final = 4096
 """The largest number of characters in one entry of ``baggage``. OpenTelemetry reads no longer entry."""
 TRACESTATE_MEMBERS: Final = 32
 """The largest number of entries in ``tracestate`` that W3C allows."""
-_KEY: Final = r"[ \t]*[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*"
-_EQUALS_TEXT: Final = r"=[ \t]*(?:[!#-+\--:<-\[\]-~]+[ \t]*)?"
+_BLANKS: Final = r"[ \t]{0,8}"
+_KEY: Final = rf"{_BLANKS}[!#$%&'*+\-.^_`|~0-9A-Za-z]+{_BLANKS}"
+_EQUALS_TEXT: Final = rf"={_BLANKS}(?:[!#-+\--:<-\[\]-~]+{_BLANKS})?"
 _BAGGAGE_MEMBER: Final = re.compile(f"{_KEY}{_EQUALS_TEXT}(?:;{_KEY}(?:{_EQUALS_TEXT})?)*")
 """The pattern of one entry of ``baggage``, with its metadata. OpenTelemetry would log a warning for any other entry,
-and a producer must not be able to fill the log."""
+and a producer must not be able to fill the log. The time of OpenTelemetry grows with the square of the number of blanks
+in a row, so the pattern allows few."""
 _TRACESTATE_MEMBER: Final = re.compile(
     r"(?:[a-z][_0-9a-z\-*/]{0,255}|[a-z0-9][_0-9a-z\-*/]{0,240}@[a-z][_0-9a-z\-*/]{0,13})"
     r"=[ -+\--<>-~]{0,255}[!-+\--<>-~]"
@@ -54,14 +56,19 @@ class PropertyGetter(Getter[Mapping[str, Any]]):
     """Reads the trace context from the properties of a received message."""
 
     def get(self, carrier: Mapping[str, Any], key: str) -> list[str] | None:
-        """Return the value in a list. Return ``None`` if the value is missing, not a string, too long or malformed."""
+        """Return the value in a list. The entries of ``baggage`` and ``tracestate`` have no blanks around them. Return
+        ``None`` if the value is missing, not a string, empty, too long or malformed."""
         value = carrier.get(property_name(key))
         if not isinstance(value, str):
             return None
-        if len(value) > _LIMITS.get(key, VALUE_LIMIT) or not _FORMS.get(key, _is_any)(value):
-            log.debug("a received %s of %d characters is ignored: it is too long, or malformed", key, len(value))
-            return None
-        return [value]
+        if len(value) <= _LIMITS.get(key, VALUE_LIMIT):
+            if key not in _FORMS:
+                return [value]
+            members = [stripped for member in value.split(",") if (stripped := member.strip(" \t"))]
+            if members and _FORMS[key](members):
+                return [",".join(members)]
+        log.debug("a received %s of %d characters is ignored: it is too long, or malformed", key, len(value))
+        return None
 
     def keys(self, carrier: Mapping[str, Any]) -> list[str]:
         """Return an empty list. Otherwise a propagator that searches for keys by their prefix would read all properties
@@ -77,25 +84,15 @@ class PropertySetter(Setter[dict[str, Any]]):
         carrier[property_name(key)] = value
 
 
-def _is_baggage(value: str) -> bool:
-    members = _members(value)
+def _is_baggage(members: Sequence[str]) -> bool:
     return len(members) <= BAGGAGE_MEMBERS and all(
         len(member) <= BAGGAGE_LONGEST_MEMBER and _BAGGAGE_MEMBER.fullmatch(member) for member in members
     )
 
 
-def _is_tracestate(value: str) -> bool:
-    members = _members(value)
+def _is_tracestate(members: Sequence[str]) -> bool:
     return len(members) <= TRACESTATE_MEMBERS and all(map(_TRACESTATE_MEMBER.fullmatch, members))
 
 
-def _members(value: str) -> list[str]:
-    return [stripped for member in value.split(",") if (stripped := member.strip(" \t"))]
-
-
-def _is_any(value: str) -> bool:
-    return True
-
-
-_FORMS: Final[Mapping[str, Callable[[str], bool]]] = {"baggage": _is_baggage, "tracestate": _is_tracestate}
-"""Checks the form of the values whose wrong entries OpenTelemetry would log."""
+_FORMS: Final[Mapping[str, Callable[[Sequence[str]], bool]]] = {"baggage": _is_baggage, "tracestate": _is_tracestate}
+"""Checks the entries of the values whose wrong entries OpenTelemetry would log."""

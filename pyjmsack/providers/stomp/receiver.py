@@ -132,6 +132,7 @@ class StompReceiver:
         subscription ends, and :meth:`renew` opens another one."""
         self._dead_letters.give_up()
         self.subscriptions.retire_all()
+        self.subscriptions.release_returned()
 
     def renew(self) -> None:
         """Open a subscription in place of the one that :meth:`retire` ended, unless the consumer was closed."""

@@ -236,6 +236,12 @@ class Subscriptions:
         for subscription in [*self.all, *self._retired]:
             self.release(subscription)
 
+    def release_returned(self) -> None:
+        """Call :meth:`release` for each retired subscription with messages that are set aside, because nobody will
+        acknowledge a message of it."""
+        for subscription in [subscription for subscription in self._retired if subscription.returned]:
+            self.release(subscription)
+
     def retire_all(self) -> None:
         """Let each subscription end as soon as the caller holds none of its messages. From now on these subscriptions
         get no more messages.
