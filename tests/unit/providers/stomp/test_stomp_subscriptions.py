@@ -86,3 +86,21 @@ def test_a_retired_subscription_ends_with_the_last_message_of_the_caller_and_is_
     subscriptions.acknowledge(held)
     assert engine.answer() == ([b"UNSUBSCRIBE", b"SUBSCRIBE"] if durable else [b"UNSUBSCRIBE"])
     assert [subscription.retired for subscription in subscriptions.all] == [False]
+
+
+def test_a_retired_subscription_whose_only_messages_were_set_aside_ends() -> None:
+    """S118: nobody acknowledges a message of it, so nothing else would give its messages back to the broker."""
+    engine = Engine()
+    subscriptions = Receiver(Shared(engine, None, dialect_of("classic-6"), 1, "stomp://b")).subscriptions  # type: ignore[arg-type]
+    for number in range(2):
+        subscriptions.subscribe(lambda _: None)
+        subscriptions.hold(
+            StompInbound(b"\nmessage-id:%d" % number, b"", dialect_of("classic-6")), subscriptions.all[-1]
+        )
+    assert engine.answer() == [b"SUBSCRIBE"] * 2
+    aside, held = subscriptions.all
+    aside.returned += 1
+    subscriptions.retire_all()
+    subscriptions.release_returned()
+    assert engine.answer() == [b"UNSUBSCRIBE"]
+    assert (aside.open, held.open) == (False, True)
