@@ -33,6 +33,8 @@ _STRICT = (
     "error::pytest.PytestUnraisableExceptionWarning",
     "error::pytest.PytestUnhandledThreadExceptionWarning",
 )
+_ONE_WORKER = {Path(__file__).parent / name for name in ("interop", "management", "security", "spark")}
+"""Folders whose tests share brokers or JVMs of their own, which are therefore started once."""
 _LONGEST_ID = 60
 _DESCRIPTORS = Path("/proc/self/fd")
 
@@ -63,6 +65,12 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Run a folder in one worker. Xdist reads the groups before ``pytest_collection_modifyitems``."""
+    if item.path.parent in _ONE_WORKER:
+        item.add_marker(pytest.mark.xdist_group(item.path.parent.name))
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -14,11 +14,6 @@ from pyjmsack.broker import EmbeddedArtemis
 from pyjmsack.broker.readiness import pick_port
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """One worker, so that each broker and each JVM is started once."""
-    item.add_marker(pytest.mark.xdist_group("interop"))
-
-
 @dataclass(frozen=True)
 class Site:
     """A broker as both ends see it: the URL of each by the Java client's name."""

@@ -9,11 +9,6 @@ from managed_brokers import Managed, classic_with_jolokia, guarded_artemis
 from shared_brokers import Served
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """One worker, so that each broker is started once."""
-    item.add_marker(pytest.mark.xdist_group("management"))
-
-
 @pytest.fixture(scope="session")
 def classic() -> Iterator[Managed]:
     """ActiveMQ Classic with a Jolokia agent."""

@@ -170,8 +170,11 @@ def test_copies_are_made_again_after_a_pause_that_grows_with_each_refusal(
     assert deadletter._Refusals.until == {}
 
 
+Pause = Callable[[StompPeer, bool], None]
+
+
 @pytest.fixture
-def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[StompPeer, bool], None]:
+def pause(monkeypatch: pytest.MonkeyPatch) -> Pause:
     """Begin or end a pause for the dead-letter queue of a peer. The client looks often whether the pause is over."""
     monkeypatch.setattr(deadletter, "_FIRST_PAUSE", 0.05)
 
@@ -180,9 +183,6 @@ def pause(monkeypatch: pytest.MonkeyPatch) -> Callable[[StompPeer, bool], None]:
         deadletter._Refusals.until[peer.url, "", queue] = (monotonic() + (1_000 if lasts else 0), 1_000)
 
     return set_pause
-
-
-Pause = Callable[[StompPeer, bool], None]
 
 
 def test_a_message_that_is_rejected_in_the_pause_is_copied_after_it(face: Face, pause: Pause) -> None:

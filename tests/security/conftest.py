@@ -22,11 +22,6 @@ from security_support import (
 from pyjmsack.broker import EmbeddedActiveMQ, EmbeddedArtemis
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """One worker, so that each broker is started once."""
-    item.add_marker(pytest.mark.xdist_group("security"))
-
-
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """Made once."""

@@ -26,8 +26,7 @@ collect_ignore_glob = [] if HAS_SPARK else ["test_spark_*.py"]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """One worker, and time for a JVM to start. Xdist reads the groups before ``pytest_collection_modifyitems``."""
-    item.add_marker(pytest.mark.xdist_group("spark"))
+    """Time for a JVM to start."""
     if item.get_closest_marker("timeout") is None:
         item.add_marker(pytest.mark.timeout(TIMEOUT))
 

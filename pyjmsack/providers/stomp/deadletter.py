@@ -59,7 +59,8 @@ class _Refusals:
     Artemis ends the connection when it refuses a copy, and then delivers the original message again. If this message
     were copied again at once, the connection would be lost again and again, with all sessions in it. Therefore no
     message is copied to this queue for some time. The memory outlives the connection, because the next connection of
-    the same program gets the same message.
+    the same program gets the same message. Loops on several threads use the memory without a lock. At worst, one of
+    them sends one copy more.
     """
 
     until: dict[tuple[str, str, str], tuple[float, float]] = {}  # noqa: RUF012 - all connections of the process share it
@@ -119,8 +120,8 @@ class DeadLetters:
         self._aside = aside
         self._subscriber = _subscriber(info, shared.client_id)
         self._origin = _origin(info, self._subscriber, shared.dialect)
-        self._waiting: dict[StompInbound, None] = {}
-        """The messages whose copies wait for the end of a pause."""
+        self._waiting: dict[StompInbound, Stop] = {}
+        """The messages whose copies wait for the end of a pause, each with the argument ``stop`` of :meth:`add`."""
         self._timer: Timer | None = None
 
     def add(self, inbound: StompInbound, stop: Stop) -> None:
@@ -151,24 +152,17 @@ class DeadLetters:
             self._set_aside(inbound, stop, _LOSSY if inbound.lossy else why)
             return
         place = self._place(inbound)
-        copy = self._copy(inbound, place)
-        try:
-            check_copy(copy, self._dialect.limits, self._dialect.longest_head)
-        except MessageFormatException as error:
-            self._set_aside(inbound, stop, f"the broker would refuse a copy for the dead-letter queue: {error}")
-            return
         wait = _Refusals.remaining(place)
-        if wait > 0 and inbound in self._subscriptions.outstanding and self._is_ending(inbound):
+        if wait <= 0:
+            self._send(inbound, place, stop)
+        elif inbound in self._subscriptions.outstanding and self._is_ending(inbound):
             self._set_aside(inbound, stop, "the broker refused a copy for the dead-letter queue a short time ago")
-            return
-        self._aside.copying += 1
-        if wait > 0:
-            self._waiting[inbound] = None
+        else:
+            self._aside.copying += 1
+            self._waiting[inbound] = stop
             self._wait(wait)
             if self._window.is_full:
                 self._window.watch()
-        else:
-            self._engine.ask(b"SEND", copy, partial(self._copied, inbound, place))
 
     def _place(self, inbound: StompInbound) -> tuple[str, str, str]:
         """Return the broker, the user and the queue of the copy of a message. An expired message goes to the queue to
@@ -176,24 +170,32 @@ class DeadLetters:
         shared, expired = self._shared, inbound.expired(time.time_ns() // 1_000_000)
         return shared.place, shared.username, self._dialect.expired if expired else shared.dead_letters
 
-    def _copy(self, inbound: StompInbound, place: tuple[str, str, str]) -> bytes:
-        return _copy(inbound, place[2], self._info.destination, self._origin, self._subscriber)
+    def _send(self, inbound: StompInbound, place: tuple[str, str, str], stop: Stop) -> None:
+        copy = _copy(inbound, place[2], self._info.destination, self._origin, self._subscriber)
+        try:
+            check_copy(copy, self._dialect.limits, self._dialect.longest_head)
+        except MessageFormatException as error:
+            self._set_aside(inbound, stop, f"the broker would refuse a copy for the dead-letter queue: {error}")
+            return
+        self._aside.copying += 1
+        self._engine.ask(b"SEND", copy, partial(self._copied, inbound, place))
 
     def _wait(self, seconds: float) -> None:
-        if self._timer is None:  # no longer than the shortest pause, because another queue may have a shorter one
+        if self._timer is None:  # no longer than the first pause, because another queue may have a shorter pause
             self._timer = self._shared.connector.call_later(min(seconds, _FIRST_PAUSE), self._try_again)
 
     def _try_again(self) -> None:
         """Send the copies whose pause is over."""
         self._timer = None
-        for inbound in [*self._waiting]:
+        for inbound, stop in [*self._waiting.items()]:
             place = self._place(inbound)
             wait = _Refusals.remaining(place)
             if wait > 0:
                 self._wait(wait)
             else:
                 del self._waiting[inbound]
-                self._engine.ask(b"SEND", self._copy(inbound, place), partial(self._copied, inbound, place))
+                self._aside.copying -= 1
+                self._send(inbound, place, stop)
         self._engine.flush()
 
     def give_up(self) -> None:
