@@ -100,7 +100,7 @@ class Container:
             self._workers.remove(worker)
             self._ended.add(worker.counts)
             if worker.error is not None:
-                log.warning("a worker of listener %r ended: %s", self.listener.name, worker.error)
+                log.warning("a worker of listener %r ended: %r", self.listener.name, worker.error)
                 self.link.tried.set()
                 self._not_before = time.monotonic() + self._backoff.after_failure()
 

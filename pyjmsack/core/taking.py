@@ -278,8 +278,10 @@ class Taking:
         """Put a message back at the head of the inbox, because Ctrl-C came before the caller had the message. A message
         with an outcome is not put back."""
         if inbound is not None and not inbound.settled and inbound not in self._inbox:
-            self._unsettled.forget(inbound)
-            self._inbox.messages.appendleft(inbound)
+            try:
+                self._unsettled.forget(inbound)
+            finally:  # also after a second Ctrl-C
+                self._inbox.messages.appendleft(inbound)
 
     def take_for_listener(self) -> Message | None:
         """Take a message for a listener. The message is not acknowledged. In a transacted session it joins the
@@ -316,6 +318,7 @@ class Taking:
                 (S176).
         """
         message: Message | None = None
+        fits = True
         try:
             self.passing = self._here()  # before the look into the inbox, so that a close waits for this message
             message = self.take(REFUSED_AT_ONCE)
@@ -328,10 +331,14 @@ class Taking:
                 self._unsettled.hand_over(message, acknowledge=True)
             else:
                 self._put_back(message._delivery)
-        except BaseException:
-            if message is not None:
-                self._put_back(message._delivery)
-            raise
+        except BaseException as error:
+            if message is None:
+                raise
+            self._put_back(message._delivery)
+            # near the limit of the interpreter the acknowledgement may be on its way already: the caller gets the
+            # message, because nobody else would
+            if not message._delivery.settled or not isinstance(error, (RecursionError, MemoryError)):
+                raise
         finally:
             self._passed()
         if not fits:

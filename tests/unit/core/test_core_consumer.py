@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from core_fakes import Bench, FakeInbound
+from core_fakes import Bench, FakeInbound, FakeRuntime
 
 from pyjmsack.core.channel import RolledBack
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException, TransactionRolledBackException
-from pyjmsack.types import Outcome
+from pyjmsack.types import AckMode, Outcome
 
 ACCEPTED, RELEASED, FAILED = Outcome.ACCEPTED, Outcome.RELEASED, Outcome.MODIFIED_FAILED
 UNDELIVERABLE = Outcome.MODIFIED_FAILED_UNDELIVERABLE
@@ -434,3 +436,53 @@ def test_a_listener_may_not_close_its_session_or_connection_s14(what: str) -> No
     dispatch(bench)
     assert len(errors) == 1
     assert not session.closed
+
+
+class AtTheLimit(FakeRuntime):
+    """The interpreter has no frames left when the loop is woken for an outcome."""
+
+    error: type[BaseException] | None = None
+
+    def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
+        super().submit(command, *arguments)
+        if self.error is not None and Outcome.ACCEPTED in arguments:
+            raise self.error
+
+    submit_lazily = submit_from_thread = submit
+
+
+@pytest.mark.parametrize("mode", [AckMode.AUTO_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED])
+@pytest.mark.parametrize("error", [RecursionError, MemoryError])
+def test_the_caller_gets_a_message_whose_acknowledgement_is_on_its_way_s16(
+    mode: int, error: type[BaseException]
+) -> None:
+    """The call raised, the broker forgot the message, and nobody had it."""
+    runtime = AtTheLimit()
+    bench = Bench(runtime=runtime)
+    session = bench.session(mode)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a", "b")
+    runtime.error = error
+    message = consumer.receiving.receive_now()
+    runtime.error = None
+    assert message is not None
+    assert message.text == "a"
+    assert bench.outcomes() == [("a", Outcome.ACCEPTED)]
+    assert texts(consumer) == ["b"]
+
+
+def test_a_message_that_is_put_back_stays_in_the_buffer_whatever_comes_meanwhile_s16() -> None:
+    """A second Ctrl-C, or the limit of recursion: the message was in no list until the connection closed."""
+    bench = Bench()
+    consumer = bench.consumer(bench.session(AckMode.CLIENT_ACKNOWLEDGE))
+    bench.arrive(consumer, "a")
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Unsettled, "hand_over", interrupted)
+        patch.setattr(Unsettled, "forget", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.receiving.receive_now()
+    assert texts(consumer) == ["a"]
