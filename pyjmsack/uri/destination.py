@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from pyjmsack.destination import Destination
@@ -15,6 +16,7 @@ from pyjmsack.uri.option import (
     Option,
     choice,
     did_you_mean,
+    first_of,
     integer,
     option,
     parse_values,
@@ -111,7 +113,7 @@ def parse_destination_options(destination: Destination) -> DestinationOptions:
     unknown = [name for name in given if name not in DESTINATION_OPTIONS and name not in IGNORED_OF_DESTINATIONS]
     if unknown:
         known = (*DESTINATION_OPTIONS, *IGNORED_OF_DESTINATIONS)
-        listed = ", ".join(did_you_mean(name, known) for name in unknown)
+        listed = first_of(unknown, partial(did_you_mean, known=known))
         raise InvalidDestinationException(f"destination {destination.name}: unknown option {listed}")
     for name in given:
         if name in IGNORED_OF_DESTINATIONS:

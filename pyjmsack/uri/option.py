@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, Generic, TypeVar, cast, overload
@@ -45,6 +45,7 @@ __all__ = [
     "Secret",
     "choice",
     "did_you_mean",
+    "first_of",
     "integer",
     "named",
     "names",
@@ -380,6 +381,7 @@ def text_of(value: object) -> str:
 
 
 _SHOWN: Final = 60
+_DESCRIBED: Final = 10
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,60}")
 
 
@@ -402,6 +404,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return ``name`` for an error message, and add the nearest known name if there is a similar name."""
     near = nearest(name, known)
     return f"{named(name)} (did you mean {near}?)" if near else named(name)
+
+
+def first_of(names: Sequence[str], describe: Callable[[str], str]) -> str:
+    """Return the descriptions of the first ten names for an error message, and the number of the others. The search
+    for a nearest name takes about a millisecond, and a file may hold thousands of wrong names."""
+    described = ", ".join(map(describe, names[:_DESCRIBED]))
+    return f"{described} and {len(names) - _DESCRIBED} more" if len(names) > _DESCRIBED else described
 
 
 def not_here(names: Iterable[str], hints: Mapping[str, str]) -> str:

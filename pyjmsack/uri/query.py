@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
+from functools import partial
 from typing import Final, NamedTuple
 from urllib.parse import unquote_plus
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
-from pyjmsack.uri.option import Option, did_you_mean, named, nearest, not_here, parse_values, text_of
+from pyjmsack.uri.option import Option, did_you_mean, first_of, named, nearest, not_here, parse_values, text_of
 from pyjmsack.uri.table import (
     FAILOVER_PREFIX,
     IGNORED,
@@ -246,8 +247,9 @@ def _problems(given: Given) -> tuple[list[str], list[str]]:
     problems: list[str] = []
     if unknown:
         known = [name for name in _known(place) if of_protocol(name.removeprefix(NESTED_PREFIX), protocols)]
-        problems.append("unknown option " + ", ".join(_with_hint(name, known) for name in unknown))
-    known_names = [name for name in names if name not in unknown]
+        problems.append("unknown option " + first_of(unknown, partial(_with_hint, known=known)))
+    strange = set(unknown)
+    known_names = [name for name in names if name not in strange]
     if misplaced := [text for text in (_misplaced(name, place) for name in known_names) if text]:
         problems.append("option " + "; ".join(misplaced))
     if foreign := [name for name in known_names if not of_protocol(name.removeprefix(NESTED_PREFIX), protocols)]:

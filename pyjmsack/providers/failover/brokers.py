@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 MOST = 100
-"""The largest number of entries that are read from a broker's list, and the largest number of brokers that are known in
-addition to the brokers of the URL."""
+"""The largest number of entries that are read from a broker's list, the largest number of brokers that are known in
+addition to the brokers of the URL, and the largest number of brokers in the file of ``failover.updateURIsURL``."""
 _LONGEST_NAME = 253
 """The largest number of characters of a host name (RFC 1035)."""
 _FIELDS = ("network-host", "hostname", "port", "scheme")
@@ -168,9 +168,12 @@ def with_file(members: Sequence[BrokerUrl], path: str | None) -> list[BrokerUrl]
             text = file.read(MOST_CHARACTERS + 1)
         if len(text) > MOST_CHARACTERS:
             raise ValueError(f"the file has more than {MOST_CHARACTERS:,} characters")
-        named = [parse_url(part.strip()) for part in text.replace("\n", ",").split(",") if part.strip()]
+        parts = [part for part in map(str.strip, text.replace("\n", ",").split(",")) if part]
+        if len(parts) > MOST:
+            raise ValueError(f"the file names more than {MOST} brokers")
+        named = [parse_url(part) for part in parts]
     except (OSError, ValueError, JMSException) as error:
-        log.warning("failover.updateURIsURL: %s: %s", path, error)
+        log.warning("failover.updateURIsURL: %s: %.2000s", path, error)
         return [*members]
     known = [str(member) for member in members]
     more = {str(url): url for url in named if str(url) not in known}

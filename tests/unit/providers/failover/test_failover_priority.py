@@ -324,6 +324,26 @@ def test_a_file_is_read_before_each_round_and_a_bad_one_changes_nothing(
     assert bench.opened.done
 
 
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (",".join(f"amqp://h{number}" for number in range(101)), "more than 100 brokers"),
+        ("amqp://h?" + "&".join(f"x{number}=1" for number in range(5000)), "x9 and 4990 more"),
+    ],
+)
+def test_a_file_of_thousands_of_brokers_or_options_costs_no_seconds_and_no_page_of_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, told: str
+) -> None:
+    """The loop looked for the nearest name of each wrong option, for 2 s and more in each round."""
+    file = tmp_path / "brokers"
+    file.write_text(text)
+    with caplog.at_level(logging.WARNING, "pyjmsack.failover"):
+        bench = Bench("amqp://a", f"updateURIsURL={file}")
+    assert bench.tried == ["a"]
+    assert told in caplog.text
+    assert len(caplog.text) < 3000
+
+
 def test_a_pipe_in_the_place_of_the_file_does_not_stop_the_loop(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
