@@ -274,10 +274,8 @@ class Connection:
         await asyncio.sleep(0)  # the connection writes at the end of this turn of the loop
 
     def _settle(self, delivery: Delivery, outcome: str) -> None:
-        delivery.window.held -= 1
-        delivery.window.wake()
         try:
-            getattr(delivery.message, outcome)()
+            delivery.end(outcome)
         except JMSException as error:
             log.warning(
                 "a message of %s is delivered again, because its outcome %s could not be sent: %s",

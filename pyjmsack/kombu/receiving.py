@@ -22,12 +22,38 @@ from pyjmsack.kombu.refused import OF_THE_MESSAGE, reason
 from pyjmsack.kombu.window import Window
 from pyjmsack.loggers import get_logger
 
-__all__ = ["LANES", "Binding", "Delivery", "Feed", "Source", "settle"]
+__all__ = ["LANES", "Binding", "Delivery", "Feed", "Lane", "Source", "settle"]
 
 log = get_logger("pyjmsack.kombu")
 LANES: Final = 8
 """The largest number of lanes that one worker has on a busy queue."""
+_MOST_RETURNED: Final = 1_000
+"""The largest number of returned messages that a lane remembers. An operator may have removed some of them."""
 Opener = Callable[[int], Awaitable[MessageConsumer]]
+
+
+class Lane:
+    """A consumer without prefetch, which asks the broker for one message at a time.
+
+    Args:
+        source: where the messages come from.
+        consumer: the consumer of pyjmsack.
+    """
+
+    __slots__ = ("consumer", "returned", "source")
+
+    def __init__(self, source: Source, consumer: MessageConsumer) -> None:
+        self.source = source
+        self.consumer = consumer
+        self.returned: set[str | None] = set()
+        """The ids of the messages that went back to the broker. Over AMQP Classic delivers such a message to the same
+        consumer only, as long as this consumer is open. So this lane must ask, whatever the other lanes have asked
+        for."""
+
+    @property
+    def asked(self) -> int:
+        """The number of messages that count as asked for when this lane wants to ask; see :class:`.Asker`."""
+        return 0 if self.returned else self.source.asked
 
 
 class Delivery:
@@ -38,15 +64,32 @@ class Delivery:
         message: the message of JMS.
         window: the window in which the message takes a place.
         feed: the consumer of kombu that gets the message. ``None`` means that a program asked for this one message.
+        lane: the lane that gets the message again if it goes back to the broker. ``None`` means that any lane may.
     """
 
-    __slots__ = ("feed", "message", "queue", "window")
+    __slots__ = ("feed", "lane", "message", "queue", "window")
 
-    def __init__(self, queue: str, message: Message, window: Window, feed: Feed | None = None) -> None:
+    def __init__(
+        self, queue: str, message: Message, window: Window, feed: Feed | None = None, lane: Lane | None = None
+    ) -> None:
         self.queue = queue
         self.message = message
         self.window = window
         self.feed = feed
+        self.lane = lane
+
+    def end(self, outcome: str) -> None:
+        """Give the message its outcome, ``accept``, ``reject`` or ``release``, and its place to another message.
+
+        Raises:
+            JMSException: the outcome could not be sent, so the broker delivers the message again.
+        """
+        self.window.held -= 1
+        lane = self.lane
+        if lane is not None and outcome == "release" and len(lane.returned) < _MOST_RETURNED:
+            lane.returned.add(self.message.message_id)
+        self.window.wake()
+        getattr(self.message, outcome)()
 
 
 class Sink(Protocol):
@@ -200,7 +243,7 @@ class Feed:
         return consumer
 
     def _start(self, source: Source, consumer: MessageConsumer) -> None:
-        self._lanes.append((source, asyncio.get_running_loop().create_task(self._run(source, consumer))))
+        self._lanes.append((source, asyncio.get_running_loop().create_task(self._run(Lane(source, consumer)))))
 
     async def close(self) -> None:
         """End all lanes. Messages that kombu has got may still be settled after this."""
@@ -211,51 +254,55 @@ class Feed:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        self.window.wake()  # these lanes do not ask any more
         while self._own:
             with suppress(JMSException):  # the consumer has ended, because the connection was lost
                 await self._own.pop().close()
 
-    async def _run(self, source: Source, consumer: MessageConsumer) -> None:
+    async def _run(self, lane: Lane) -> None:
         try:
             while not self._closed:
-                message = await self._receive(source, consumer)
+                message = await self._receive(lane)
                 if message is None:  # somebody closed the consumer
                     return
-                await self._pass_on(source, message)
-                self._widen(source)
+                await self._pass_on(lane, message)
+                self._widen(lane.source)
         except asyncio.CancelledError:
             raise
         except BaseException as error:
             self._sink.failed(error)
 
-    async def _receive(self, source: Source, consumer: MessageConsumer) -> Message | None:
-        window = self.window
-        await window.room(source)
+    async def _receive(self, lane: Lane) -> Message | None:
+        window, source = self.window, lane.source
+        await window.room(lane)
         window.asked += 1
         source.asked += 1
         try:
-            return await consumer.receive()
+            message = await lane.consumer.receive()
         finally:
             window.asked -= 1
             source.asked -= 1
+        if message is not None and lane.returned:
+            lane.returned.discard(message.message_id)
+        return message
 
-    async def _pass_on(self, source: Source, message: Message) -> None:
+    async def _pass_on(self, lane: Lane, message: Message) -> None:
         window = self.window
         try:
-            if not await source.takes(message):
+            if not await lane.source.takes(message):
                 return
             # the window may be full, because the broker was asked for messages of several queues, and several came
             if window.limit and window.held >= window.limit:
                 if self._releases:
                     settle(message.release)
                     return
-                await window.room(source)
+                await window.room(None)
         except asyncio.CancelledError:  # otherwise nobody would get the message before the connection ends
             settle(message.release)
             raise
         window.held += 1
         window.arrived += 1
-        self._sink.arrived(Delivery(self.queue, message, window, self))
+        self._sink.arrived(Delivery(self.queue, message, window, self, None if self._releases else lane))
 
     def _widen(self, source: Source) -> None:
         """Open one more lane on a source that has messages, unless the prefetch count allows no more lanes."""
@@ -276,7 +323,7 @@ class Feed:
             self._lanes = [lane for lane in self._lanes if lane[1] is not this]
             source.lanes = max(1, sum(1 for one, _ in self._lanes if one is source))
             return
-        await self._run(source, consumer)
+        await self._run(Lane(source, consumer))
 
 
 def settle(outcome: Callable[[], Any]) -> None:

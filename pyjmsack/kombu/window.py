@@ -13,10 +13,12 @@ BUFFER: Final = 100
 
 
 class Asker(Protocol):
-    """A source whose lanes (consumers) ask the broker for messages."""
+    """A lane (a consumer), which asks the broker for messages."""
 
-    asked: int
-    """The number of messages that the lanes of this source have asked for and have not got yet."""
+    @property
+    def asked(self) -> int:
+        """The number of messages that the lanes of its source have asked for and have not got yet."""
+        ...
 
 
 class Window:
@@ -44,24 +46,28 @@ class Window:
         after it changed a count. So the other thread overlooks no lane that waits."""
         self._waiting: list[asyncio.Future[None]] = []
 
-    def has_room(self, asker: Asker) -> bool:
-        """Return whether a source may ask the broker for one more message.
+    def has_room(self, asker: Asker | None) -> bool:
+        """Return whether a lane may ask the broker for one more message.
 
         A source that has asked for nothing yet may ask, even if other sources have asked and got no message yet.
         Without this rule an empty queue, which sends no message, could keep a queue with messages waiting for ever.
+
+        Args:
+            asker: the lane. ``None`` means that the lane has its message already. Then only the messages count that the
+                channel holds, because the messages that other lanes asked for may never come.
         """
         if self.limit == 0:
             return self.arrived - self.taken < BUFFER
-        return self.held + (self.asked if asker.asked else 0) < self.limit
+        return self.held + (self.asked if asker is not None and asker.asked else 0) < self.limit
 
-    async def room(self, asker: Asker) -> None:
-        """Wait until ``asker`` may ask the broker for one more message."""
+    async def room(self, asker: Asker | None) -> None:
+        """Wait until ``asker`` may ask the broker for one more message; see :meth:`has_room` for ``None``."""
         while not self._look(asker):
             waiting = asyncio.get_running_loop().create_future()
             self._waiting.append(waiting)
             await waiting
 
-    def _look(self, asker: Asker) -> bool:
+    def _look(self, asker: Asker | None) -> bool:
         self.blocked = True
         found = self.has_room(asker)
         self.blocked = not found or bool(self._waiting)

@@ -125,6 +125,7 @@ LIMITS = {
     "tracing: links": "otel/tracing.py LINKS",
     "Celery: characters of a name": "kombu/names.py _LONGEST",
     "Celery: bytes of memory": "kombu/compressed.py LZMA_MEMORY",
+    "Celery: requeued messages that one": "kombu/receiving.py _MOST_RETURNED",
     "seconds of a time-out": "core/stats.py LONGEST",
     "seconds that a redelivery": "core/redelivery.py _LONGEST",
     "seconds between two tries": "app/retry.py _LONGEST",

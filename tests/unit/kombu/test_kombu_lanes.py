@@ -125,3 +125,121 @@ def test_a_lane_that_is_cancelled_while_it_looks_at_a_message_gives_the_message_
 
     asyncio.run(run())
     assert outcomes == ["released"]
+
+
+class Given(TextMessage):
+    """A message that goes back to the consumer that received it."""
+
+    link: Link
+
+    def accept(self) -> None:
+        pass
+
+    def release(self) -> None:
+        self.link.messages.put_nowait(self)
+
+
+class Classic(Queue):
+    """A queue that delivers a message that was given back to the same consumer only."""
+
+    async def open(self, prefetch: int) -> Any:
+        return Link(self)
+
+    def put(self, text: str) -> None:
+        self.messages.put_nowait(Given(text))
+
+
+class Link(Queue):
+    def __init__(self, queue: Queue) -> None:
+        super().__init__(0)
+        self._queue = queue
+
+    async def receive(self) -> TextMessage:
+        if not self.messages.empty():
+            return self.messages.get_nowait()
+        message = await self._queue.messages.get()
+        assert isinstance(message, Given)
+        message.link = self
+        return message
+
+    async def close(self) -> None:
+        pass
+
+
+class Taking(Sink):
+    """Waits for each message, and gives it an outcome."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self.deliveries: asyncio.Queue[Any] = asyncio.Queue()
+
+    def arrived(self, delivery: Any) -> None:
+        self.deliveries.put_nowait(delivery)
+
+    async def take(self) -> Any:
+        return await asyncio.wait_for(self.deliveries.get(), 60)
+
+
+async def turns() -> None:
+    """The loop does all that waits for nothing from outside."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def two_idle_lanes(window: Window, sink: Taking) -> tuple[Classic, list[Feed]]:
+    """All places of the window are asked for, by lanes of two queues to which nobody sends."""
+    busy, idle = Classic(0), Classic(0)
+    busy.put("first")
+    feeds = [
+        Feed(None, "tag", "tasks", [Source(queue.open, single=False)], window, sink, prefetch=0, releases=False)
+        for queue in (busy, idle)
+    ]
+    await feeds[0].open()
+    (await sink.take()).end("accept")
+    await turns()
+    await feeds[1].open()
+    await turns()
+    assert window.asked == 3
+    return busy, feeds
+
+
+def test_a_message_in_the_hand_of_a_lane_waits_for_a_place_and_not_for_what_other_lanes_asked_for() -> None:
+    """On Classic, tasks of Celery waited until another message came, while the worker was idle."""
+
+    async def run() -> str | None:
+        window, sink = Window(2), Taking()
+        queue, feeds = await two_idle_lanes(window, sink)
+        window.take()
+        window.take()
+        queue.put("late")
+        await turns()
+        window.held -= 2
+        window.wake()
+        text = (await sink.take()).message.text
+        for feed in feeds:
+            await feed.close()
+        return text
+
+    assert asyncio.run(run()) == "late"
+
+
+def test_a_lane_to_which_classic_delivers_a_requeued_message_asks_although_other_lanes_have_asked() -> None:
+    """A task that was requeued waited in the broker until the worker ended."""
+
+    async def run() -> list[int]:
+        window, sink = Window(2), Taking()
+        queue, feeds = await two_idle_lanes(window, sink)
+        queue.put("again")
+        delivery = await sink.take()
+        await turns()  # the other lane of the queue asks first
+        window.asked += 1  # as if a lane of a third queue had asked
+        delivery.end("release")
+        again = await sink.take()
+        assert again.message is delivery.message
+        again.end("release")
+        await sink.take()
+        for feed in feeds:
+            await feed.close()
+        return [len(lane.returned) for lane in (delivery.lane, again.lane)]
+
+    assert asyncio.run(run()) == [0, 0]
