@@ -14,7 +14,7 @@ from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
 from pyjmsack.core.runtime import Command, Later, run_commands
-from pyjmsack.core.steps import Steps
+from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import own_lock, when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
@@ -309,7 +309,7 @@ class TaskDispatcher:
             self.submit(done.succeed)
             yield done, None
 
-    def close(self) -> None:
+    def close(self, deadline: Deadline) -> None:
         """Do nothing, because the task ends by itself when no call is left."""
 
 

@@ -153,10 +153,10 @@ class Dispatchers:
             for idle, _ in dispatcher.idle() if number == 0 else dispatcher.through():
                 yield idle, None if deadline is None else deadline.remaining()
 
-    def close(self) -> None:
+    def close(self, deadline: Deadline) -> None:
         """Run the queued calls, then end the dispatchers."""
         for dispatcher in self._all:
-            dispatcher.close()
+            dispatcher.close(deadline)
 
 
 class Source(Protocol):

@@ -128,8 +128,9 @@ class Dispatcher(Protocol):
         """Wait until all calls that are queued now are over, unless the caller is one of them."""
         ...
 
-    def close(self) -> None:
-        """Run the queued calls, then end."""
+    def close(self, deadline: Deadline) -> None:
+        """Run the queued calls, then end. Wait for the end, but not longer than the deadline if a call is at work or
+        queued."""
         ...
 
 

@@ -491,9 +491,9 @@ class Session:
             yield from consumer.taking.through(deadline)
             consumer.abandon()
         yield from self._end(deadline)
-        self.dispatchers.close()
+        self.dispatchers.close(deadline)
         if self._completions is not None:
-            self._completions.dispatcher.close()
+            self._completions.dispatcher.close(deadline)
 
     def _end(self, deadline: Deadline) -> Steps[None]:
         channel, number = self.channel, self.info.id

@@ -16,7 +16,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from pyjmsack.core.runtime import Command, Later, refuse_commands, run_commands, taken
-from pyjmsack.core.steps import Steps
+from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
@@ -455,10 +455,14 @@ class ThreadDispatcher:
             self.submit(done.succeed)
             yield done, None
 
-    def close(self) -> None:
-        """Run the queued calls, then end. Wait for the end, unless this is the dispatcher's own thread."""
+    def close(self, deadline: Deadline) -> None:
+        """Run the queued calls, then end. Wait for the end, unless this is the dispatcher's own thread. A thread
+        without a call ends at once. If a call does not return, the wait ends at the deadline, and the thread, which is
+        a daemon, ends with this call.
+        """
         with self._starting:
             self._closed = True
         self._signal.put(None)
         if self._thread is not None and not self.running_here():
-            self._thread.join(_JOIN_TIMEOUT)
+            left = deadline.remaining() if self._calls else None
+            self._thread.join(_JOIN_TIMEOUT if left is None else min(_JOIN_TIMEOUT, left))

@@ -14,7 +14,7 @@ from pyjmsack.core.listening import Listening
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.runtime import Later, run_commands, taken
 from pyjmsack.core.session import Session
-from pyjmsack.core.steps import Steps
+from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.destination import Destination, Queue
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import Message, TextMessage
@@ -61,7 +61,7 @@ class FakeDispatcher:
         return
         yield
 
-    def close(self) -> None:
+    def close(self, deadline: Deadline) -> None:
         self.closed = True
 
 
