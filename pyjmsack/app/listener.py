@@ -185,7 +185,8 @@ class Listener:
         the latest.
 
         Raises:
-            IllegalStateException: the app is not running, or the listener is still at work after a stop.
+            IllegalStateException: the app is not running, or the listener is still at work after a stop, for example
+                because the caller is the listener itself.
         """
         return self._face.run(self.app._start_one(self))
 

@@ -382,14 +382,22 @@ class Service:
         return self._serving.runs(listener)
 
     def _start_one(self, listener: Listener) -> Steps[None]:
+        if self._works_for(listener) and not self._runs(listener):
+            raise IllegalStateException(
+                f"listener {listener.name!r}: it stopped itself, and is still at work: start it when it has returned"
+            )
         yield from self._serving.start(listener, self._stop_timeout + _CLOSING)
 
     def _stop_one(self, listener: Listener) -> Steps[bool]:
-        joined = CURRENT.get()
-        if joined is not None and joined.works_for(self, self._face.here()) and joined.listener is listener:
+        if self._works_for(listener):
             self._serving.tell(listener)
             return False  # the listener that calls stop() has not finished
         return (yield from self._serving.stop(listener, self._stop_timeout + _CLOSING))
+
+    def _works_for(self, listener: Listener) -> bool:
+        """Return whether the caller is this listener."""
+        joined = CURRENT.get()
+        return joined is not None and joined.works_for(self, self._face.here()) and joined.listener is listener
 
     def _stop(self) -> Steps[bool]:
         """Stop, or wait for a stop that is already under way. Return whether all listeners and scheduled functions

@@ -66,7 +66,10 @@ def test_a_listener_may_stop_itself_and_finishes_its_message(
 
     @app.listener(queue_name)
     def once(body: str) -> None:
+        app.listeners[queue_name].start()  # runs already
         assert app.listeners[queue_name].stop() is False
+        with pytest.raises(IllegalStateException, match="it stopped itself, and is still at work"):
+            app.listeners[queue_name].start()
         collected.add(body)
 
     with app:
