@@ -89,6 +89,30 @@ def test_a_requeued_message_comes_again_and_says_so(protocol: str, any_broker: S
         again.ack()
 
 
+def test_a_message_that_is_requeued_comes_again_to_a_consumer_that_waits_on_several_queues(
+    brokers: Callable[[str], Served], queue_name: str
+) -> None:
+    """Classic delivers it to the same link only, and all places were asked for by other links: tasks of Celery waited
+    in the broker while the worker was idle."""
+    names = [f"{queue_name}-{number}" for number in range(3)]
+    with kombu.Connection(f"jms+{brokers('classic-6').amqp_url}") as connection:
+        came: list[Any] = []
+        producer = connection.Producer()
+        with kombu.Consumer(connection, [*map(kombu.Queue, names)], on_message=came.append, prefetch_count=16):
+            for number in range(60):  # so that each queue gets more lanes than one
+                producer.publish(number, routing_key=names[number % 3])
+            for count in range(60):
+                while len(came) == count:
+                    connection.drain_events(timeout=30)
+                came[-1].ack()
+            for number in range(20):
+                producer.publish(number, routing_key=names[number % 3])
+                for message in ("requeued", "again"):
+                    connection.drain_events(timeout=30)
+                    assert came[-1].payload == number
+                    came[-1].requeue() if message == "requeued" else came[-1].ack()
+
+
 def overlapping(connection: Any, name: str, *, durable: bool) -> tuple[Any, Any, Any]:
     """Return a queue that is bound with ``a.*``, its exchange, and a producer for it."""
     exchange = kombu.Exchange(f"x-{name}", type="topic")
