@@ -10,6 +10,7 @@ Everything here runs on the loop of the connection.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Final, Protocol
@@ -28,7 +29,7 @@ log = get_logger("pyjmsack.kombu")
 LANES: Final = 8
 """The largest number of lanes that one worker has on a busy queue."""
 _MOST_RETURNED: Final = 1_000
-"""The largest number of returned messages that a lane remembers. An operator may have removed some of them."""
+"""The largest number of returned messages that a lane remembers."""
 Opener = Callable[[int], Awaitable[MessageConsumer]]
 
 
@@ -45,15 +46,26 @@ class Lane:
     def __init__(self, source: Source, consumer: MessageConsumer) -> None:
         self.source = source
         self.consumer = consumer
-        self.returned: set[str | None] = set()
-        """The ids of the messages that went back to the broker. Over AMQP Classic delivers such a message to the same
-        consumer only, as long as this consumer is open. So this lane must ask, whatever the other lanes have asked
-        for."""
+        self.returned: Counter[str | None] = Counter()
+        """The ids of the messages that went back to the broker, and how often. Over AMQP Classic delivers such a
+        message to the same consumer only, as long as this consumer is open, and before other messages. So this lane
+        must ask, whatever the other lanes have asked for."""
 
     @property
     def asked(self) -> int:
         """The number of messages that count as asked for when this lane wants to ask; see :class:`.Asker`."""
         return 0 if self.returned else self.source.asked
+
+    def received(self, message: Message) -> None:
+        """Remember that a message came. If the lane did not return this message, the broker has none of the returned
+        messages any more, because they expired or somebody removed them."""
+        name = message.message_id
+        if self.returned[name] > 1:
+            self.returned[name] -= 1
+        elif name in self.returned:
+            del self.returned[name]
+        else:
+            self.returned.clear()
 
 
 class Delivery:
@@ -87,7 +99,7 @@ class Delivery:
         self.window.held -= 1
         lane = self.lane
         if lane is not None and outcome == "release" and len(lane.returned) < _MOST_RETURNED:
-            lane.returned.add(self.message.message_id)
+            lane.returned[self.message.message_id] += 1
         self.window.wake()
         getattr(self.message, outcome)()
 
@@ -283,7 +295,7 @@ class Feed:
             window.asked -= 1
             source.asked -= 1
         if message is not None and lane.returned:
-            lane.returned.discard(message.message_id)
+            lane.received(message)
         return message
 
     async def _pass_on(self, lane: Lane, message: Message) -> None:

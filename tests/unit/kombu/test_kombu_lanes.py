@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from pyjmsack import JMSException, ResourceAllocationException, TextMessage
-from pyjmsack.kombu.receiving import Feed, Source
+from pyjmsack.kombu.receiving import Feed, Lane, Source
 from pyjmsack.kombu.window import Window
 
 ALLOWED = 2
@@ -243,3 +243,25 @@ def test_a_lane_to_which_classic_delivers_a_requeued_message_asks_although_other
         return [len(lane.returned) for lane in (delivery.lane, again.lane)]
 
     assert asyncio.run(run()) == [0, 0]
+
+
+def named(name: str) -> TextMessage:
+    message = TextMessage(name)
+    message._message_id = name
+    return message
+
+
+def test_a_lane_asks_first_until_each_message_that_it_returned_came_again_or_is_gone() -> None:
+    """Messages that expired at the broker let the lane ask for ever, beyond the prefetch count of the worker."""
+    source = Source(Queue(0).open, single=False)
+    lane = Lane(source, Queue(0))  # type: ignore[arg-type]  # nobody receives
+    source.asked = 3
+    lane.returned.update(["a", "a", "b"])
+    for name in ("a", "b"):
+        lane.received(named(name))
+        assert lane.asked == 0
+    lane.received(named("a"))
+    assert lane.asked == 3
+    lane.returned.update(["c", "d"])
+    lane.received(named("other"))  # Classic delivers returned messages before others
+    assert lane.asked == 3
