@@ -50,7 +50,11 @@ async def connect(
     """
     if isinstance(loop, asyncio.BaseEventLoop):
         sock = await reach(loop, addresses, local)
-        opened(sock.getpeername()[:2])
+        try:
+            opened(sock.getpeername()[:2])  # an error if the broker has ended meanwhile and reset the connection
+        except BaseException:
+            sock.close()
+            raise
         return await loop.create_connection(protocol, sock=sock, ssl=ssl, server_hostname=server_hostname)
     errors: list[BaseException] = []
     for family, _, _, _, place in addresses:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -137,6 +138,28 @@ def test_who_gives_up_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
         await eventually(lambda: all(sock.fileno() < 0 for sock in loop.sockets))
 
     run(loop, main)
+
+
+def test_a_broker_that_ends_as_soon_as_it_is_reached_leaves_no_socket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker was killed between the connect and the look at its address: the descriptor stayed open."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reset = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        accepted.close()  # with a reset
+        with pytest.raises(ConnectionResetError):
+            reset.recv(1)
+
+    async def reached(*_: object) -> socket.socket:
+        return reset
+
+    async def main() -> None:
+        await connect(asyncio.get_running_loop(), asyncio.Protocol, [], ssl=None, server_hostname=None)
+
+    monkeypatch.setattr(reaching, "reach", reached)
+    with pytest.raises(OSError, match="not connected"):
+        asyncio.run(main())
+    assert reset.fileno() == -1
 
 
 def test_an_address_of_this_machine_of_another_family_is_refused_with_its_option() -> None:
