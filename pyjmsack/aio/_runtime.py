@@ -309,7 +309,7 @@ class TaskDispatcher:
             self.submit(done.succeed)
             yield done, None
 
-    def close(self, deadline: Deadline) -> None:
+    def close(self, deadline: Deadline | None = None) -> None:
         """Do nothing, because the task ends by itself when no call is left."""
 
 

@@ -109,7 +109,7 @@ class Events:
         """Wait until the listeners got all pending events, then end the dispatcher."""
         if self._dispatcher is not None:
             yield from all_called(self._dispatcher, deadline)
-            self._dispatcher.close(Deadline(None))
+            self._dispatcher.close()
 
     # -- what the broker closes ---------------------------------------------------------------------------------
 

@@ -128,9 +128,13 @@ class Dispatcher(Protocol):
         """Wait until all calls that are queued now are over, unless the caller is one of them."""
         ...
 
-    def close(self, deadline: Deadline) -> None:
-        """Run the queued calls, then end. Wait for the end, but not longer than the deadline if a call is at work or
-        queued."""
+    def close(self, deadline: Deadline | None = None) -> None:
+        """Run the queued calls, then end.
+
+        Args:
+            deadline: the latest moment until which this method waits for calls that are at work or queued. ``None``
+                means that only the dispatcher limits this wait.
+        """
         ...
 
 

@@ -493,8 +493,8 @@ class Session:
         yield from self._end(deadline)
         self.dispatchers.close(deadline)
         if self._completions is not None:
-            # without the deadline, because the listeners of what is unanswered are called when it has passed (S74)
-            self._completions.dispatcher.close(Deadline(None))
+            # without the deadline, because the listeners of unanswered sends are called after it has passed (S74)
+            self._completions.dispatcher.close()
 
     def _end(self, deadline: Deadline) -> Steps[None]:
         channel, number = self.channel, self.info.id

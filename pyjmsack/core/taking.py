@@ -335,8 +335,8 @@ class Taking:
             if message is None:
                 raise
             self._put_back(message._delivery)
-            # near the limit of the interpreter the acknowledgement may be on its way already: the caller gets the
-            # message, because nobody else would
+            # The interpreter may reach its limit when the acknowledgement is on its way already. Then the caller gets
+            # the message, because the broker does not deliver it again.
             if not message._delivery.settled or not isinstance(error, (RecursionError, MemoryError)):
                 raise
         finally:

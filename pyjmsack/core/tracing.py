@@ -241,4 +241,4 @@ class Traces:
         self._closed = True
         if self._dispatcher is not None:
             yield from all_called(self._dispatcher, deadline)
-            self._dispatcher.close(Deadline(None))
+            self._dispatcher.close()

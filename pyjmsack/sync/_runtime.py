@@ -455,14 +455,16 @@ class ThreadDispatcher:
             self.submit(done.succeed)
             yield done, None
 
-    def close(self, deadline: Deadline) -> None:
-        """Run the queued calls, then end. Wait for the end, unless this is the dispatcher's own thread. A thread
-        without a call ends at once. If a call does not return, the wait ends at the deadline, and the thread, which is
-        a daemon, ends with this call.
+    def close(self, deadline: Deadline | None = None) -> None:
+        """Run the queued calls, then end. Wait for the end, unless this is the dispatcher's own thread.
+
+        Args:
+            deadline: the latest moment until which this method waits for calls that are at work or queued. Without
+                calls the thread ends at once.
         """
         with self._starting:
             self._closed = True
         self._signal.put(None)
         if self._thread is not None and not self.running_here():
-            left = deadline.remaining() if self._calls else None
+            left = deadline.remaining() if deadline is not None and self._calls else None
             self._thread.join(_JOIN_TIMEOUT if left is None else min(_JOIN_TIMEOUT, left))

@@ -61,7 +61,7 @@ class FakeDispatcher:
         return
         yield
 
-    def close(self, deadline: Deadline) -> None:
+    def close(self, deadline: Deadline | None = None) -> None:
         self.closed = True
 
 

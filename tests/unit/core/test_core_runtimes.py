@@ -52,7 +52,7 @@ def never(seconds: float, callback: Callable[[], None]) -> None:
 def dispatcher() -> Iterator[ThreadDispatcher]:
     dispatcher = ThreadDispatcher("pyjmsack-test", never)
     yield dispatcher
-    dispatcher.close(Deadline(None))
+    dispatcher.close()
 
 
 def test_a_listener_that_does_not_return_delays_a_close_for_its_time_only(dispatcher: ThreadDispatcher) -> None:
@@ -216,7 +216,7 @@ def test_calls_run_in_order_one_at_a_time_on_one_thread_of_its_own_s74(dispatche
 
 
 def test_no_thread_is_started_before_the_first_call() -> None:
-    ThreadDispatcher("pyjmsack-unused", never).close(Deadline(None))
+    ThreadDispatcher("pyjmsack-unused", never).close()
     assert "pyjmsack-unused" not in [thread.name for thread in threading.enumerate()]
 
 
@@ -363,7 +363,7 @@ def test_idle_inside_a_call_does_not_wait_for_itself_s14(dispatcher: ThreadDispa
 def test_idle_returns_at_once_when_nothing_was_ever_submitted() -> None:
     dispatcher = ThreadDispatcher("pyjmsack-test", never)
     finish(dispatcher.idle())
-    dispatcher.close(Deadline(None))
+    dispatcher.close()
 
 
 def test_close_ends_the_thread_after_what_was_queued_s123() -> None:
@@ -371,7 +371,7 @@ def test_close_ends_the_thread_after_what_was_queued_s123() -> None:
     seen: list[int] = []
     for number in range(10):
         dispatcher.submit(lambda number=number: seen.append(number))
-    dispatcher.close(Deadline(None))
+    dispatcher.close()
     assert seen == list(range(10))
     assert "pyjmsack-closing" not in [thread.name for thread in threading.enumerate()]
 
@@ -394,14 +394,14 @@ def test_close_waits_for_a_listener_that_does_not_return_no_longer_than_its_limi
 def test_a_call_may_close_its_own_dispatcher() -> None:
     dispatcher = ThreadDispatcher("pyjmsack-test", never)
     done = threading.Event()
-    dispatcher.submit(lambda: (dispatcher.close(Deadline(None)), done.set()))
+    dispatcher.submit(lambda: (dispatcher.close(), done.set()))
     assert done.wait(PATIENCE)
 
 
 def test_a_late_call_is_not_dropped() -> None:
     """A callback that is added to a future after close must run."""
     dispatcher = ThreadDispatcher("pyjmsack-test", never)
-    dispatcher.close(Deadline(None))
+    dispatcher.close()
     done = threading.Event()
     dispatcher.submit(done.set)
     assert done.wait(PATIENCE)
@@ -420,7 +420,7 @@ def test_late_calls_run_in_order_one_at_a_time_s74() -> None:
         dispatcher.submit(lambda number=number: seen.append(str(number)))
     dispatcher.submit(done.set)
     gate.set()
-    dispatcher.close(Deadline(None))
+    dispatcher.close()
     assert done.wait(PATIENCE)
     assert seen == ["early", *map(str, range(20))]
 
@@ -439,13 +439,13 @@ def test_a_call_waits_while_the_system_refuses_a_thread(closed: bool, monkeypatc
     monkeypatch.setattr(threading.Thread, "start", refuse)
     dispatcher = ThreadDispatcher("pyjmsack-test", lambda seconds, callback: timers.append(callback))
     if closed:
-        dispatcher.close(Deadline(None))
+        dispatcher.close()
     done = threading.Event()
     dispatcher.submit(done.set)
     while timers:
         timers.pop()()
     assert done.wait(PATIENCE)
-    dispatcher.close(Deadline(None))
+    dispatcher.close()
 
 
 def test_a_loop_for_whose_thread_the_system_has_no_room_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
