@@ -22,7 +22,8 @@ Done = Callable[["BaseException | None"], None]
 
 class CompletionListener(Protocol):
     """An object of the caller that gets the outcome of one send. Only one of its methods is called, once (JMS 2.0
-    7.3)."""
+    7.3). The method may use the session only while no other thread is inside a call of the session (S15).
+    """
 
     def on_completion(self, message: Message) -> Any:
         """Called when the broker has the message.

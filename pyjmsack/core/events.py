@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from weakref import WeakValueDictionary
 
 from pyjmsack.core.recorder import Recorder
-from pyjmsack.core.runtime import Dispatcher, Runtime, all_called
+from pyjmsack.core.runtime import LAST_CALLS, Dispatcher, Runtime, all_called
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import JMSException
 from pyjmsack.loggers import get_logger
@@ -109,7 +109,7 @@ class Events:
         """Wait until the listeners got all pending events, then end the dispatcher."""
         if self._dispatcher is not None:
             yield from all_called(self._dispatcher, deadline)
-            self._dispatcher.close()
+            self._dispatcher.close(deadline.extended(LAST_CALLS))
 
     # -- what the broker closes ---------------------------------------------------------------------------------
 

@@ -13,7 +13,17 @@ from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import Outbound
 
-__all__ = ["Command", "Dispatcher", "Later", "Runtime", "all_called", "refuse_commands", "run_commands", "taken"]
+__all__ = [
+    "LAST_CALLS",
+    "Command",
+    "Dispatcher",
+    "Later",
+    "Runtime",
+    "all_called",
+    "refuse_commands",
+    "run_commands",
+    "taken",
+]
 
 
 log = get_logger("pyjmsack")
@@ -22,6 +32,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 Command = tuple[Callable[..., Any], tuple[Any, ...]]
+LAST_CALLS = 5.0
+"""Seconds after the deadline of a ``close()`` in which completion listeners and event listeners still run. All sessions
+of a connection share this time. The listeners need this time, because a send without an answer fails only at the
+deadline (S74)."""
 
 
 def run_commands(outbox: deque[Command]) -> None:

@@ -13,6 +13,7 @@ from pyjmsack.core.guard import Memory, make_store
 from pyjmsack.core.listening import Dispatchers, Listening
 from pyjmsack.core.outcomes import FEATURES, outcome_of
 from pyjmsack.core.producer import Producer
+from pyjmsack.core.runtime import LAST_CALLS
 from pyjmsack.core.sources import Sources, check_destination
 from pyjmsack.core.state import SessionState, State
 from pyjmsack.core.steps import Deadline, Steps, answered, ended
@@ -493,8 +494,7 @@ class Session:
         yield from self._end(deadline)
         self.dispatchers.close(deadline)
         if self._completions is not None:
-            # without the deadline, because the listeners of unanswered sends are called after it has passed (S74)
-            self._completions.dispatcher.close()
+            self._completions.dispatcher.close(deadline.extended(LAST_CALLS))
 
     def _end(self, deadline: Deadline) -> Steps[None]:
         channel, number = self.channel, self.info.id

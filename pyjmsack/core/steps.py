@@ -48,6 +48,12 @@ class Deadline:
         """Whether the time is over."""
         return self._at is not None and monotonic() >= self._at
 
+    def extended(self, seconds: float) -> Deadline:
+        """Return a deadline this many seconds later. Two calls return the same moment."""
+        later = Deadline(self._seconds, self._option)
+        later._at = None if self._at is None else self._at + seconds
+        return later
+
     def __str__(self) -> str:
         return f"{self._option} ({self._seconds or 0:g} s)"
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from time import time_ns
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import Dispatcher, Runtime, all_called, taken
+from pyjmsack.core.runtime import LAST_CALLS, Dispatcher, Runtime, all_called, taken
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.destination import Destination
 from pyjmsack.loggers import get_logger
@@ -241,4 +241,4 @@ class Traces:
         self._closed = True
         if self._dispatcher is not None:
             yield from all_called(self._dispatcher, deadline)
-            self._dispatcher.close()
+            self._dispatcher.close(deadline.extended(LAST_CALLS))

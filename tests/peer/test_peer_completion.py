@@ -17,6 +17,9 @@ from pyjmsack import (
     Queue,
     TextMessage,
 )
+from pyjmsack.core import session as session_module
+from pyjmsack.core.steps import Deadline
+from pyjmsack.sync._runtime import ThreadDispatcher
 
 Q = Queue("q")
 
@@ -89,14 +92,16 @@ def test_the_message_is_locked_until_its_listener_was_called(sync: SyncFace) -> 
 
 
 def test_inside_a_listener_the_message_is_free_again(sync: SyncFace) -> None:
-    """S73: it may be sent again from there."""
+    """S73: it may be sent again from there, when no other thread is inside a call of the session (S15)."""
     peer = sync.peer()
     producer = sync.session(peer).create_producer(Q)
     message = TextMessage("one")
     again = Told()
+    returned = threading.Event()
 
     class Listener:
         def on_completion(self, _: Any) -> None:
+            assert returned.wait(60)
             message.text = "two"
             producer.send(message, completion_listener=again)
 
@@ -104,6 +109,7 @@ def test_inside_a_listener_the_message_is_free_again(sync: SyncFace) -> None:
             raise error
 
     producer.send(message, completion_listener=Listener())
+    returned.set()
     assert again.wait(1)[0][:2] == ("completed", "two")
 
 
@@ -196,6 +202,36 @@ def test_close_fails_what_is_unanswered_after_close_timeout_in_order(face: Face,
     peer.answer(1, accepted)
     {"session": session, "connection": connection}[what].close()
     assert [call[:2] for call in told.calls] == [("failed", "a"), ("completed", "b"), ("failed", "c")]
+
+
+def test_listeners_that_do_not_return_delay_the_close_of_a_connection_together_s74(
+    sync: SyncFace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each session waited five seconds for its listener, one session after the other."""
+    waits: list[float] = []
+    gate = threading.Event()
+    close = ThreadDispatcher.close
+
+    def recorded(dispatcher: ThreadDispatcher, deadline: Deadline | None = None) -> None:
+        if dispatcher.busy:
+            assert deadline is not None
+            waits.append(deadline.remaining() or 0.0)
+        close(dispatcher, deadline)
+
+    class Hanging(Told):
+        def on_exception(self, message: Any, error: JMSException) -> None:
+            gate.wait(60)
+
+    monkeypatch.setattr(ThreadDispatcher, "close", recorded)
+    monkeypatch.setattr(session_module, "LAST_CALLS", 0.1)
+    connection = sync.connect(sync.peer(on_transfer=unanswered), "jms.closeTimeout=1")
+    for _ in range(3):
+        connection.create_session().create_producer(Q).send("x", completion_listener=Hanging())
+    connection.close()
+    gate.set()
+    assert len(waits) == 3
+    assert max(waits) <= 0.1
+    assert waits == sorted(waits, reverse=True), "each session began a time of its own"
 
 
 def test_a_lost_connection_fails_every_outstanding_listener_in_order(face: Face) -> None:
