@@ -163,7 +163,7 @@ class _File(Stream):
             sync_directory(path.absolute().parent)  # otherwise the file could lose its name in a crash of the machine
         except OSError as error:
             raise Failure(f"{path}: {error.strerror}") from error
-        super().__init__(exact_line, self._store)
+        super().__init__(exact_line, self._store, str(path))
 
     def remove_if_empty(self) -> None:
         """Remove the file if it has no line."""

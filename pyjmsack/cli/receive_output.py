@@ -18,7 +18,7 @@ import secrets
 import select
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -259,14 +259,28 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Note the name of the output in an error that names no file, such as the error of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = name
+        raise
+
+
 class Stream:
     """Writes lines to a file or a terminal, in batches."""
 
     batch = 100
 
-    def __init__(self, render: Callable[[Message], bytes], write: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, render: Callable[[Message], bytes], write: Callable[[bytes], None], name: str = "standard output"
+    ) -> None:
         self._render = render
         self._write = write
+        self._name = name
         self._buffer = bytearray()
 
     def write(self, message: Message) -> None:
@@ -277,7 +291,8 @@ class Stream:
         """Write the messages that :meth:`write` took."""
         data = bytes(self._buffer)
         self._buffer.clear()
-        self._write(data)
+        with _naming(self._name):
+            self._write(data)
 
 
 class Pipe(Stream):
@@ -343,7 +358,7 @@ class Directory:
         partial = self._directory / f".{secrets.token_hex(16)}.partial"
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with _naming(str(self._directory)), os.fdopen(descriptor, "wb") as file:
                 file.write(_text_of(message))
                 file.flush()
                 os.fsync(file.fileno())

@@ -122,11 +122,27 @@ def test_a_directory_that_cannot_be_made_and_a_full_disk_are_one_line_and_nothin
     with Path("/dev/full").open("wb") as full:
         command = [sys.executable, "-m", "pyjmsack", "receive", queue_name, "--url", cli.url]
         said = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-    assert (said.returncode, said.stderr) == (1, "Error: No space left on device\n")
+    assert (said.returncode, said.stderr) == (1, "Error: standard output: No space left on device\n")
     assert isinstance(
         cli.run("--debug", "receive", queue_name, "--format", "file", "--output-dir", "/dev/null/x").exception, OSError
     )
     assert cli.ok("receive", queue_name) == "a\n"
+
+
+@pytest.mark.parametrize("command", ["receive", "export"])
+def test_a_file_that_finds_no_room_is_named_and_no_message_is_taken(
+    cli: Cli, queue_name: str, tmp_path: Path, command: str
+) -> None:
+    """The error did not say which file. The limit for the size of a file stands for a full disk."""
+    cli.ok("send", queue_name, stdin="x" * 2000)
+    place = tmp_path / "place"
+    more = ("--format", "file", "--output-dir", place) if command == "receive" else (place, "--take")
+    limited = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)); "
+    limited += "runpy.run_module('pyjmsack', run_name='__main__')"
+    arguments = [sys.executable, "-B", "-c", limited, command, queue_name, *map(str, more), "--url", cli.url]
+    said = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
+    assert (said.returncode, said.stderr) == (1, f"Error: {place}: File too large\n")
+    assert cli.ok("receive", queue_name) == "x" * 2000 + "\n"
 
 
 def test_a_password_file_that_is_no_text_shows_nothing_of_itself(tmp_path: Path) -> None:
