@@ -7,6 +7,7 @@ import inspect
 from functools import partial
 
 from pyjmsack.aio._runtime import DONE, AioRuntime, Done, SessionLock, ends_task
+from pyjmsack.core.facade import refuse_pickle
 from pyjmsack.core.listening import BATCH, Call, Listening
 from pyjmsack.core.session import Session
 from pyjmsack.core.tracing import Processed
@@ -22,6 +23,7 @@ class Acknowledger:
     """
 
     allows_outcome = True
+    __reduce__ = refuse_pickle
 
     def __init__(self, core: Session) -> None:
         self._core = core

@@ -9,11 +9,10 @@ from typing import TypeVar
 from pyjmsack.aio._face import SessionFace
 from pyjmsack.core.browsing import Browser
 from pyjmsack.core.consumer import Consumer
-from pyjmsack.core.facade import ConsumerFacade
+from pyjmsack.core.facade import ConsumerFacade, OfOneProcess
 from pyjmsack.core.session import Session
 from pyjmsack.core.stats import seconds
 from pyjmsack.destination import Destination
-from pyjmsack.java_options.names import StrictNames
 from pyjmsack.message import Message
 
 __all__ = ["MessageConsumer", "QueueBrowser"]
@@ -133,7 +132,7 @@ class MessageConsumer(ConsumerFacade):
         await self.close()
 
 
-class QueueBrowser(StrictNames):
+class QueueBrowser(OfOneProcess):
     """Looks at the messages of a queue and takes none. Each ``async for`` starts at the head of the queue (S134).
     :meth:`Session.create_browser` makes a browser.
     """

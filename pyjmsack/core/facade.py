@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from os import PathLike
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, NoReturn, TypeVar, cast
 
 from pyjmsack.core.connection import Connection
 from pyjmsack.core.consumer import Consumer
@@ -37,10 +37,38 @@ from pyjmsack.types import AckMode, ConnectionState, DeliveryMode, Value
 
 M = TypeVar("M", bound=Message)
 
-__all__ = ["ConnectionFacade", "ConsumerFacade", "ProducerFacade", "RequestorFacade", "SessionFacade"]
+__all__ = [
+    "ConnectionFacade",
+    "ConsumerFacade",
+    "OfOneProcess",
+    "ProducerFacade",
+    "RequestorFacade",
+    "SessionFacade",
+    "refuse_pickle",
+]
 
 
-class ConnectionFacade(StrictNames):
+def refuse_pickle(of_message: object) -> NoReturn:
+    """Refuse to pickle a received message. The object that settles the message has this function as its
+    ``__reduce__``."""
+    raise TypeError(
+        "a received message cannot be pickled, because its session waits for its outcome; pickle its body or its"
+        " properties, or a new message that you make from them"
+    )
+
+
+class OfOneProcess(StrictNames):
+    """An object that uses an open connection, so it stays in the process of the connection."""
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled, with an error that says what can be pickled."""
+        raise TypeError(
+            f"a {type(self).__name__} cannot be copied or pickled, because it uses an open connection of this process;"
+            " a ConnectionFactory, a Queue and a Topic can be pickled: connect in the other process"
+        )
+
+
+class ConnectionFacade(OfOneProcess):
     """The methods and properties of a connection that return without waiting.
 
     Args:
@@ -144,7 +172,7 @@ class ConnectionFacade(StrictNames):
             warnings.warn(f"unclosed connection {self!r}", ResourceWarning, stacklevel=2, source=self)
 
 
-class SessionFacade(StrictNames):
+class SessionFacade(OfOneProcess):
     """The methods and properties of a session that return without waiting.
 
     Args:
@@ -301,7 +329,7 @@ class SessionFacade(StrictNames):
         return f"<{type(self).__module__}.{type(self).__name__} {self.acknowledge_mode.name}, {state}>"
 
 
-class ProducerFacade(StrictNames):
+class ProducerFacade(OfOneProcess):
     """The methods and properties of a producer that return without waiting.
 
     A send uses the values of these properties if its caller gives no other values (S152).
@@ -378,7 +406,7 @@ class ProducerFacade(StrictNames):
         return f"<{type(self).__module__}.{type(self).__name__} for {self._core.describe()}>"
 
 
-class RequestorFacade(StrictNames):
+class RequestorFacade(OfOneProcess):
     """The methods and properties of a requestor that return without waiting.
 
     Args:
@@ -402,7 +430,7 @@ class RequestorFacade(StrictNames):
         return f"<{type(self).__module__}.{type(self).__name__} to {self.destination}>"
 
 
-class ConsumerFacade(StrictNames):
+class ConsumerFacade(OfOneProcess):
     """The methods and properties of a consumer that return without waiting.
 
     Args:

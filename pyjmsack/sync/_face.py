@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pyjmsack.core.facade import refuse_pickle
 from pyjmsack.core.listening import BATCH, Call, Listening
 from pyjmsack.core.session import Session
 from pyjmsack.core.tracing import Processed
@@ -23,6 +24,7 @@ class Acknowledger:
     """Carries out ``message.acknowledge()`` and the outcomes of one message in this face."""
 
     allows_outcome = True
+    __reduce__ = refuse_pickle
 
     def __init__(self, core: Session, guard: SessionGuard) -> None:
         self._core = core

@@ -189,6 +189,35 @@ def test_a_held_window_does_not_stall_a_queue(face: Face) -> None:
     assert peer.log("ACK", "UNSUBSCRIBE")[-2:] == ["ACK s3,2", "UNSUBSCRIBE s3"]
 
 
+def test_a_consumer_goes_on_while_its_caller_holds_a_window_s53(face: Face) -> None:
+    """The other subscription ended when its message was acknowledged, and nobody opened one again: ``receive`` got the
+    first message and no more until the caller acknowledged those that it held."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command in ("SUBSCRIBE", "UNSUBSCRIBE"):
+            peer.send("RECEIPT", receipt_id=frame.headers["receipt"])
+        return frame.command in ("SUBSCRIBE", "UNSUBSCRIBE")
+
+    peer = start(face, CLASSIC, rule=rule)
+    consumer = face.session(peer, "jms.prefetchPolicy.all=2", mode=INDIVIDUAL).create_consumer(QUEUE)
+    for number in range(2):
+        peer.deliver("s1", f"held{number}", "held")
+    held = [consumer.receive(timeout=60) for _ in range(2)]
+    peer.wait("SUBSCRIBE", 2)
+    for number in range(4):
+        peer.deliver("s2", f"more{number}", str(number))
+        message = consumer.receive(timeout=60)
+        assert message.text == str(number)
+        message.acknowledge()
+        peer.wait("ACK", number + 1)
+    assert len(peer.log("SUBSCRIBE", "UNSUBSCRIBE")) == 2
+    held[0].acknowledge()
+    peer.wait("UNSUBSCRIBE", 1)
+    assert peer.log("UNSUBSCRIBE") == ["UNSUBSCRIBE s2"]
+    peer.deliver("s1", "last", "last")
+    assert consumer.receive(timeout=60).text == "last"
+
+
 def test_what_is_released_comes_again_without_a_frame(face: Face) -> None:
     """S82, S118: STOMP has no verb for it."""
     peer = start(face, messages=["a", "b", "c"])

@@ -97,7 +97,7 @@ class StompReceiver:
                 self._shared.engine.fail(self._window.overrun(subscription))
                 return
             subscriptions.hold(inbound, subscription)
-            if subscription.used >= self._window.size and self._window.widens:
+            if subscription.used >= subscriptions.full_at and self._window.widens:
                 self._window.watch()
         self._sink.deliver(inbound)
         if presettled and not self._dialect.auto_acks:

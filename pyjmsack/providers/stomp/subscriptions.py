@@ -47,6 +47,11 @@ class Redelivers(Protocol):
         """Put the messages that the caller gave back into the inbox again."""
 
 
+_FULL = 0.9
+"""A window that is counted in bytes is full when this part of it is used. The part is below 1, because this client
+knows only roughly how the broker counts the bytes of a frame."""
+
+
 class StompSubscription:
     """One subscription of a consumer, made by one SUBSCRIBE frame."""
 
@@ -124,6 +129,8 @@ class Subscriptions:
         self._measure()
         self.all: list[StompSubscription] = []
         """The open subscriptions that get messages, in the order in which they were opened."""
+        self._spare: StompSubscription | None = None
+        """A subscription that was kept although it had become empty, because all others were full."""
         self._retired: list[StompSubscription] = []
         """The subscriptions that get no more messages. Each of them ends when the caller holds none of its messages."""
         self._reopened: Callable[[BaseException | None], None] | None = None
@@ -169,6 +176,10 @@ class Subscriptions:
         self._lines = encode_head(dialect.subscribe_lines(replace(self._info, prefetch=self.prefetch)), dialect.limits)
         self.by_bytes = dialect.window_in_bytes and self.prefetch > 1
         """True if the broker counts the window in bytes."""
+        self.window = dialect.window_size(self._info) if self.prefetch > 1 else 1
+        """The number of messages or bytes that the broker sends on one subscription."""
+        self.full_at = int(self.window * _FULL) if self.by_bytes else self.window
+        """The number of messages or bytes at which a subscription is full."""
 
     # -- begin and end ------------------------------------------------------------------------------------------
 
@@ -202,6 +213,8 @@ class Subscriptions:
     def _forget(self, subscription: StompSubscription) -> None:
         subscription.open = False
         self._shared.subscriptions.pop(subscription.id, None)
+        if subscription is self._spare:
+            self._spare = None
         for subscriptions in (self.all, self._retired):
             if subscription in subscriptions:
                 subscriptions.remove(subscription)
@@ -254,6 +267,7 @@ class Subscriptions:
             self._shared.subscriptions.pop(subscription.id, None)
         self._retired += self.all
         self.all.clear()
+        self._spare = None
 
     def replace_retired(self, answered: Callable[[BaseException | None], None]) -> None:
         """Open one subscription in place of the retired subscriptions. If the broker allows the consumer only one
@@ -345,5 +359,28 @@ class Subscriptions:
         subscription.held -= 1
         if self.stopped or subscription.retired:
             self.release(subscription)
-        elif not subscription.held and subscription.open and subscription is not self.all[0]:
+        elif len(self.all) > 1 and subscription.open:
+            self._end_empty(subscription)
+
+    def _end_empty(self, subscription: StompSubscription) -> None:
+        """End a subscription that became empty, or the spare one, if another one has room. The first subscription
+        never ends here. If all others are full, the empty one stays as the spare: without it, the consumer would get no
+        message until the caller acknowledges those that it holds (S53).
+
+        Args:
+            subscription: the subscription of the message that was acknowledged.
+        """
+        spare = self._spare
+        if subscription is spare:
+            return
+        if subscription.held or subscription is self.all[0]:
+            if spare is not None and subscription.used < self.full_at:
+                self._spare = None
+                if not spare.held:
+                    self._unsubscribe(spare)
+        elif (spare is not None and not spare.held) or any(
+            one.used < self.full_at for one in self.all if one is not subscription
+        ):
             self._unsubscribe(subscription)
+        else:
+            self._spare = subscription

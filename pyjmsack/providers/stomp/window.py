@@ -42,9 +42,6 @@ _LOOKED_AT = 100
 """The largest number of messages that are searched for a group, because the loop searches them."""
 _STALL = 0.02
 """Seconds after which a full window is checked again."""
-_FULL = 0.9
-"""A window that is counted in bytes is full when this part of it is used. The part is below 1, because this client
-knows only roughly how the broker counts the bytes of a frame."""
 _MOST_BEYOND = 100
 """The broker may send this number of messages more than the window allows. One message more ends the connection."""
 _MOST_WINDOWS = 4
@@ -89,13 +86,9 @@ class Window:
         self._warned = False
 
     def measure(self) -> None:
-        """Compute again at how many messages or bytes a subscription is full, because the number of messages that the
-        broker sends ahead has changed.
-        """
+        """Compute the limits again, because the number of messages that the broker sends ahead has changed."""
         subscriptions = self._subscriptions
-        size = self._shared.dialect.window_size(self._info) if subscriptions.prefetch > 1 else 1
-        self.size = int(size * _FULL) if subscriptions.by_bytes else size
-        """The number of messages or bytes at which a subscription is full."""
+        size = subscriptions.window
         self.limit = _MOST_WINDOWS * size + _MOST_BYTES_BEYOND if subscriptions.by_bytes else size + _MOST_BEYOND
         """If a subscription holds more messages or bytes than this, and the broker sends another message, the
         connection ends."""
@@ -114,7 +107,7 @@ class Window:
     def is_full(self) -> bool:
         """True if no subscription has room."""
         subscriptions = self._subscriptions.all
-        return bool(subscriptions) and all(subscription.used >= self.size for subscription in subscriptions)
+        return bool(subscriptions) and all(one.used >= self._subscriptions.full_at for one in subscriptions)
 
     def watch(self) -> None:
         """Check after a moment whether the window is still full."""
