@@ -4,6 +4,7 @@ the broker.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pyjmsack.destination import Destination
@@ -28,17 +29,30 @@ _WIDEST: Final = 6
 """The largest number of bytes of one character in the store. The store writes a character beyond 16 bits as two parts
 of three bytes each."""
 _SHOWN: Final = 40
+_NUMBER: Final = re.compile(r"\+?[0-9]{1,19}", re.ASCII)
+_LARGEST: Final = {"AMQ_SCHEDULED_REPEAT": (1 << 31) - 1}
+"""The largest value of a number, if it is not that of a ``long`` of Java."""
+_CRON: Final = (("minute", 0, 59), ("hour", 0, 23), ("day of the month", 1, 31), ("month", 1, 12), ("weekday", 0, 6))
+"""The fields of ``AMQ_SCHEDULED_CRON``, each with its smallest and its largest number."""
+_LONGEST_CRON: Final = 1_000
+"""The largest number of characters of ``AMQ_SCHEDULED_CRON``."""
+_CRON_PART: Final = re.compile(r"(?:[*?]|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?", re.ASCII)
 _DELAY: Final = "give send(..., delivery_delay=SECONDS), or set producer.delivery_delay"
 
 
 def check_orders(message: Message, metadata: ConnectionMetadata) -> None:
-    """Refuse a property that asks for a later delivery, if this broker would deliver at once.
+    """Refuse a property that asks for a later delivery, if this broker would deliver at once, or would end the
+    connection because it cannot read the value.
 
     Raises:
         UnsupportedFeatureException: the property has no effect here. The text says what to do instead.
+        MessageFormatException: the broker cannot read the value.
     """
-    for name in sorted(ORDERS.intersection(message._properties or ())):
+    properties = message._properties or {}
+    for name in sorted(ORDERS.intersection(properties)):
         if _has_effect(name, metadata):
+            if metadata.protocol.startswith("STOMP"):
+                _check_order(name, properties[name])
             continue
         instead = "send the message again yourself, because this broker does not repeat messages"
         if name not in _REPEATED:
@@ -54,6 +68,48 @@ def _has_effect(name: str, metadata: ConnectionMetadata) -> bool:
         return name in _DELAYED and metadata.protocol.startswith("STOMP")
     # ActiveMQ Classic, if its scheduler is on, reads all these properties except the one of Artemis
     return name != _ARTEMIS_TIME or not metadata.broker.startswith("classic")
+
+
+def _check_order(name: str, value: object) -> None:
+    """Refuse a value with which a broker would end the connection, because over STOMP it reads the value as a text."""
+    if name == "AMQ_SCHEDULED_CRON":
+        _check_cron(name, value)
+        return
+    largest = _LARGEST.get(name, (1 << 63) - 1)
+    text = value if isinstance(value, str) else str(value)  # ``True`` and ``1.5`` are no numbers of this form
+    if _NUMBER.fullmatch(text) is None or int(text) > largest:
+        raise MessageFormatException(
+            f"property {name!r} is {str(value)[:_SHOWN]!r}, and the broker would end the connection over STOMP;"
+            f" expected a number from 0 to {largest:,} (S160)"
+        )
+
+
+def _check_cron(name: str, value: object) -> None:
+    fields = value.split() if isinstance(value, str) and len(value) <= _LONGEST_CRON else []
+    if len(fields) == len(_CRON):
+        wrong = [what for field, what in zip(fields, _CRON, strict=True) if not _is_cron(field, what[1], what[2])]
+    else:
+        wrong = [*_CRON]
+    if wrong:
+        expected = ", ".join(f"{what} {least}-{most}" for what, least, most in wrong)
+        raise MessageFormatException(
+            f"property {name!r} is {str(value)[:_SHOWN]!r}, and the broker would end the connection over STOMP;"
+            f" expected five fields of numbers, such as '*/15 8-17 * * 1-5', with {expected} (S160)"
+        )
+
+
+def _is_cron(field: str, least: int, most: int) -> bool:
+    """Return whether a field has numbers in these limits, such as ``*``, ``5``, ``1-5``, ``1,3`` or ``*/15``."""
+    for part in field.split(","):
+        found = _CRON_PART.fullmatch(part)
+        if found is None:
+            return False
+        first, last, step = found.groups()
+        if first is not None and not least <= int(first) <= int(last or first) <= most:
+            return False
+        if step is not None and (int(step) == 0 or (first is not None and last is None)):
+            return False
+    return True
 
 
 def check_composite(destination: Destination, metadata: ConnectionMetadata | None) -> None:

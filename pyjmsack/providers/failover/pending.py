@@ -13,7 +13,7 @@ from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import Outbound, StreamedPayload
 from pyjmsack.spi.provider import Provider
 
-__all__ = ["WITHOUT_BROKER", "PendingSend", "Request", "Without"]
+__all__ = ["WITHOUT_BROKER", "Losses", "PendingSend", "Request", "Without"]
 
 
 class Without(Enum):
@@ -46,6 +46,28 @@ WITHOUT_BROKER = {
 acknowledgements are no requests: sends are kept (S91), and acknowledgements are dropped (S95)."""
 
 
+class Losses:
+    """The connections that were lost while one request or send had no answer."""
+
+    __slots__ = ("count", "reasons")
+
+    def __init__(self) -> None:
+        self.count = 0
+        """The number of connections that were lost."""
+        self.reasons = 0
+        """The number of connections that the broker ended for a stated reason."""
+
+    def add(self, error: BaseException) -> None:
+        """Count a connection that was lost before the broker answered."""
+        self.count += 1
+        self.reasons += says_why(error)
+
+    @property
+    def suspect(self) -> bool:
+        """True if the request or send may be the reason why connections are lost. It is then sent alone."""
+        return self.count >= MOST_LOSSES - 1
+
+
 class Request:
     """One request that a broker answers.
 
@@ -58,7 +80,7 @@ class Request:
         ends: the id of the session whose transaction the request commits or rolls back. ``None`` for other requests.
     """
 
-    __slots__ = ("abandoned", "ask", "asked", "done", "ends", "losses", "owner", "reasons", "then", "verb")
+    __slots__ = ("abandoned", "ask", "asked", "done", "ends", "losses", "owner", "then", "verb")
 
     def __init__(
         self,
@@ -80,20 +102,12 @@ class Request:
         self.abandoned: BaseException | None = None
         """The error with which the request ends if its owner was closed before the broker answered, and otherwise
         ``None``. With an error here, the request is not repeated at another broker, and a late answer opens nothing."""
-        self.losses = 0
-        """The number of connections that were lost while the broker had not answered this request."""
-        self.reasons = 0
-        """The number of connections that the broker ended for a stated reason while this request had no answer."""
-
-    def lost(self, error: BaseException) -> None:
-        """Count a connection that was lost before the broker answered."""
-        self.losses += 1
-        self.reasons += says_why(error)
+        self.losses = Losses()
 
     @property
-    def suspect(self) -> bool:
-        """True if this request may be the reason why connections are lost. Such a request is sent alone."""
-        return self.losses >= MOST_LOSSES - 1
+    def name(self) -> str:
+        """The name of the request in an error."""
+        return f"the request {self.verb}"
 
     def give_up(self, error: BaseException) -> None:
         """Fail the request, because nobody will repeat it."""
@@ -110,7 +124,7 @@ class PendingSend(Outbound):
         session_id: the session of the send. The send is given up when the session is closed.
     """
 
-    __slots__ = ("encoding", "origin", "session_id", "table", "timer", "undone", "withdrawn")
+    __slots__ = ("encoding", "losses", "origin", "session_id", "table", "then", "timer", "undone", "withdrawn")
 
     def __init__(self, origin: Outbound, table: dict[Any, Any], session_id: int) -> None:
         self.producer_id = origin.producer_id
@@ -131,19 +145,36 @@ class PendingSend(Outbound):
         """True if the transaction of this send was rolled back. Such a send is not repeated, because it would become
         part of the next transaction (S99)."""
         self.timer: Timer | None = None
+        self.losses: Losses | None = None
+        """``None`` if no connection was lost while the send had no answer. So a send makes no object for this."""
+        self.then: Callable[[], None] | None = None
+        """Called after the answer of a send that was sent alone."""
+
+    @property
+    def name(self) -> str:
+        """The name of the send in an error."""
+        return f"the send of message {self.message_id}"
+
+    def lost(self, error: BaseException) -> None:
+        """Count a connection that was lost before the broker answered."""
+        if self.losses is None:
+            self.losses = Losses()
+        self.losses.add(error)
 
     def done(self, error: BaseException | None) -> None:
         """Give the answer of the broker to the send of the core. Do nothing if the connection was lost before the
         answer, because :meth:`again` has made another object for the next connection."""
         if self.table.pop(self, None) is not None:
             self.origin.done(error)
+            if self.then is not None:
+                self.then()
 
     def again(self) -> PendingSend:
         """Return a new object with the same send for the next connection. A broker that the connection leaves may still
         answer the old object, and such an answer is ignored."""
         made = PendingSend(self.origin, self.table, self.session_id)
         made.payload, made.encoder, made.encoding = self.payload, self.encoder, self.encoding
-        made.left, made.withdrawn, made.undone = self.left, self.withdrawn, self.undone
+        made.left, made.withdrawn, made.undone, made.losses = self.left, self.withdrawn, self.undone, self.losses
         return made
 
     def give_up(self, error: BaseException) -> None:

@@ -28,7 +28,7 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["Requests"]
 
 _ALONE = 1.0
-"""Seconds for which other requests wait behind a suspect. A suspect is a request that may make the broker end
+"""Seconds for which other requests wait behind a suspect. A suspect is a request or send that may make the broker end
 connections. A guilty suspect makes the broker end the connection in less time."""
 
 
@@ -38,9 +38,9 @@ class Interrupted(NamedTuple):
     pending: list[PendingSend | Request]
     """The requests and sends that the broker had not answered."""
     behind: list[PendingSend | Request]
-    """The requests and sends that waited behind a request that had to be sent alone."""
-    guilty: Request | None
-    """The request that makes brokers end connections, or ``None`` if there is no such request."""
+    """The requests and sends that waited behind a request or send that had to be sent alone."""
+    guilty: PendingSend | Request | None
+    """The request or send that makes brokers end connections, or ``None`` if there is no such one."""
     error: BaseException
 
     @property
@@ -68,16 +68,16 @@ class Requests:
         """The requests and sends without an answer, each with the connection over which it was sent. An answer over
         another connection is ignored, because it may come from a broker that the client is leaving."""
         self.held: dict[PendingSend | Request, None] = {}
-        """The requests and sends that wait for the next broker, or behind a request that must be sent alone."""
+        """The requests and sends that wait for the next broker, or behind one that must be sent alone."""
         self._resources = resources
         self._connector = connector
         self._patience = patience
-        self._alone: Request | None = None
-        """The request that was sent alone, so that only this request is blamed if the connection is lost. ``None`` if
-        no request was sent alone."""
+        self._alone: PendingSend | Request | None = None
+        """The request or send that was sent alone, so that only this one is blamed if the connection is lost. ``None``
+        if none was sent alone."""
         self._alone_timer: Timer | None = None
         self._blame = Blame()
-        """Counts the connections that were lost while one request was sent alone."""
+        """Counts the connections that were lost while one request or send was sent alone."""
 
     @property
     def metadata(self) -> ConnectionMetadata:
@@ -102,9 +102,8 @@ class Requests:
         assert member is not None  # the caller has checked this
         self.open[request] = member
         request.asked = True
-        if request.suspect:
-            self._alone = request
-            self._alone_timer = self._connector.call_later(_ALONE, self._end_alone)
+        if request.losses.suspect:
+            self._send_alone(request)
         answered: Completion[Any] = Completion()
         answered.add_callback(partial(self._on_answer, request, member))
         request.ask(member.provider, answered)
@@ -122,22 +121,36 @@ class Requests:
         if request is self._alone:
             self._end_alone()
 
-    # -- a request that may be the reason why connections are lost ----------------------------------------------
+    # -- a request or send that may be the reason why connections are lost --------------------------------------
+
+    def _send_alone(self, suspect: PendingSend | Request) -> None:
+        """Let other requests and sends wait until this one is answered, or for a time."""
+        self._alone = suspect
+        self._alone_timer = self._connector.call_later(_ALONE, self._waited_alone)
+
+    def _waited_alone(self) -> None:
+        """Send the others again, because the answer takes too long. If a send waits, no send is suspected any more:
+        the broker may be slow or full, and each suspect would hold up the others for this time."""
+        if isinstance(self._alone, PendingSend):
+            for item in (self._alone, *self.held):
+                if isinstance(item, PendingSend):
+                    item.losses = None
+        self._end_alone()
 
     def _end_alone(self) -> None:
-        """Send other requests again, because the request that was sent alone was answered or takes too long."""
+        """Send other requests again, because the one that was sent alone was answered or takes too long."""
         self.forget_alone()
         self.resume()
 
     def forget_alone(self) -> None:
-        """Forget the request that had to be sent alone, and its timer."""
+        """Forget the request or send that had to be sent alone, and its timer."""
         self._alone = None
         if self._alone_timer is not None:
             self._alone_timer.cancel()
             self._alone_timer = None
 
     def resume(self) -> None:
-        """Send the waiting requests and sends in order. Stop at a request that must be sent alone."""
+        """Send the waiting requests and sends in order. Stop at one that must be sent alone."""
         while self.held and self.member is not None and self._alone is None:
             pending = next(iter(self.held))
             del self.held[pending]
@@ -152,16 +165,25 @@ class Requests:
             self.member.provider.flush()
 
     def _find_guilty(
-        self, broker: BrokerUrl, unanswered: list[PendingSend | Request], error: BaseException
-    ) -> Request | None:
-        """Count a lost connection. Return the request that makes brokers end connections, or ``None`` if no such
-        request is known (S109)."""
-        for item in unanswered:
+        self, broker: BrokerUrl, reached: list[PendingSend | Request], error: BaseException
+    ) -> PendingSend | Request | None:
+        """Count a lost connection. Return the request or send that makes brokers end connections, or ``None`` if no
+        such one is known (S109).
+
+        Args:
+            broker: the broker of the lost connection.
+            reached: the requests and sends that may have reached the broker, and had no answer.
+            error: the reason why the connection was lost.
+        """
+        for item in reached:
             if isinstance(item, Request):
+                item.losses.add(error)
+            else:
                 item.lost(error)
         suspect, blame = self._alone, self._blame
-        blame.lost(broker, suspect, error)
-        if suspect is None or not (suspect.reasons >= MOST_LOSSES or blame.silence_convicts):
+        losses = None if suspect is None else suspect.losses
+        blame.lost(broker, losses, error)
+        if losses is None or not (losses.reasons >= MOST_LOSSES or blame.silence_convicts):
             return None
         blame.clear()
         return suspect
@@ -188,21 +210,26 @@ class Requests:
         """Take the requests and sends that the lost broker did not answer, so that they can be repeated or finished."""
         pending = [*self.open]
         self.open.clear()
-        guilty = self._find_guilty(member.url, pending, error)
-        self.forget_alone()
-        behind, self.held = self.held, {}
+        reached: list[PendingSend | Request] = []
         for item in pending:
             if isinstance(item, PendingSend):
                 item.left = not _never_left(member.provider, item)
+            if isinstance(item, Request) or item.left:
+                reached.append(item)
+        guilty = self._find_guilty(member.url, reached, error)
+        self.forget_alone()
+        behind, self.held = self.held, {}
         return Interrupted(pending, [*behind], guilty, error)
 
     def hold_again(self, lost: Interrupted) -> None:
         """Keep or finish each interrupted send. Keep or finish each interrupted request as :data:`WITHOUT_BROKER`
         says."""
         for item in lost.pending:
+            if item is lost.guilty:
+                continue
             if isinstance(item, PendingSend):
                 self._keep(item.again(), lost.error)
-            elif item is not lost.guilty:
+            else:
                 self._wait_for_broker(item)
         for item in lost.behind:
             if isinstance(item, PendingSend):
@@ -210,7 +237,7 @@ class Requests:
             else:
                 self._wait_for_broker(item)
         if lost.guilty is not None:
-            lost.guilty.give_up(blamed(f"the request {lost.guilty.verb}", lost.error))
+            lost.guilty.give_up(blamed(lost.guilty.name, lost.error))
 
     def unreachable(self, broker: BrokerUrl) -> None:
         """Remember that a broker did not accept the connection, or that not everything was restored at this broker."""
@@ -303,7 +330,14 @@ class Requests:
             session = self._resources.sessions.get(send.session_id) if send.transacted else None
             if session is not None and session.replay is not None:
                 session.replay.sends.append(send)
+            if send.losses is not None and send.losses.suspect:
+                send.then = partial(self._answered_alone, send)
+                self._send_alone(send)
             self.member.provider.send(send)
+
+    def _answered_alone(self, send: PendingSend) -> None:
+        if send is self._alone:
+            self._end_alone()
 
     def _is_in_doubt(self, send: PendingSend) -> bool:
         session = self._resources.sessions.get(send.session_id)

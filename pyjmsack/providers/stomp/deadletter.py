@@ -35,10 +35,13 @@ log = get_logger("pyjmsack.stomp")
 _NOT_COPIED = re.compile(
     rb"\n(?:subscription|message-id|ack|destination|destination-type|content-length|redelivered|receipt|expires"
     rb"|transaction|browser|%b|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
-    rb"|_AMQ_LARGE_SIZE|AMQ_SCHEDULED_DELAY|scheduledJobId)(?::[^\n]*)?(?![^\n])" % DUPLICATE_ID.encode()
+    rb"|_AMQ_LARGE_SIZE|_AMQ_BRIDGE_DUP|_AMQ_ROUTING_TYPE|AMQ_SCHEDULED_(?:DELAY|PERIOD|REPEAT|CRON)|scheduledJobId"
+    rb"|priority(?!:[0-9]\n)|timestamp(?!:[0-9]{1,18}\n))(?::[^\n]*)?(?![^\n])" % DUPLICATE_ID.encode()
 )
-"""The header lines that a copy does not get, because they belong to one delivery. One search finds all these lines,
-because a search for each line would be slow in a message with many lines."""
+"""The header lines that a copy does not get, because they belong to one delivery, because the broker would deliver the
+copy later or again, or because the broker would end the connection when it reads them. A sender over AMQP may give a
+property the name of a header of STOMP, with any value. One search finds all these lines, because a search for each line
+would be slow in a message with many lines."""
 
 
 _LOSSY = (

@@ -144,7 +144,10 @@ class FakeMember:
 
     def send(self, outbound: Outbound) -> None:
         self._bench.calls.append(("send", outbound.payload.decode()))
-        if "send" in self._bench.silent:
+        if outbound.payload.decode() in self._bench.poison and not self.doomed:
+            self.doomed = True
+            self._bench.clock.call_later(0.001, self._die)
+        if self.doomed or "send" in self._bench.silent:
             self.sent.append(outbound)
         else:
             outbound.done(None)
@@ -255,6 +258,8 @@ class Bench:
         """Called when acknowledgements are to leave before the connection moves."""
         self.deadly: set[int] = set()
         """Links that end the connection which is asked for them."""
+        self.poison: set[str] = set()
+        """Bodies of messages that end the connection over which they are sent."""
         self.reason: str | None = "amqp:connection:framing-error"
         """What the broker says when one does; ``None`` = nothing, as a bad network."""
         self.brokers: dict[str, str] = {}

@@ -174,6 +174,65 @@ def test_connections_that_are_lost_at_once_are_made_at_longer_intervals() -> Non
     assert bench.clock.waits[-1] == 0
 
 
+# -- a send that ends each connection ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reason", ["amqp:decode-error", None])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_a_send_that_ends_each_connection_is_given_up_alone_s109(reason: str | None, place: int) -> None:
+    """It was repeated for ever, and nobody else could use the connection."""
+    bench = Bench()
+    bench.session()
+    bench.producer()
+    bench.producer(4)
+    bench.reason = reason
+    bench.outage()
+    sends = [bench.send("bad" if number == place else str(number), 2 + 2 * (number % 2)) for number in range(5)]
+    bench.poison.add("bad")
+    bench.end_outage()
+    bench.clock.pass_by(120)
+    assert [type(send.outcome) for send in sends] == [
+        ResourceAllocationException if number == place else type(None) for number in range(5)
+    ]
+    assert "the send of message" in str(sends[place].outcome)
+    assert bench.events[-1][0] == "restored"
+    assert bench.send("good", 4).outcome is None
+    arrived = [body for verb, body in bench.calls if verb == "send" and body not in ("bad", "good")]
+    assert [*dict.fromkeys(arrived)] == sorted(set(arrived)), "the order of the sends has changed"
+
+
+def test_a_broker_that_is_slow_or_full_holds_suspected_sends_up_for_a_second_together() -> None:
+    """Each of them waited for a second, one after the other, and everybody else behind them."""
+    bench = Bench()
+    bench.session()
+    bench.producer()
+    bench.silent.add("send")
+    sends = [bench.send(str(number)) for number in range(50)]
+    for _ in range(MOST_LOSSES - 1):
+        bench.member.fail()
+        bench.clock.pass_by(0.1)
+    other = bench.ask("create_producer", ProducerInfo(9, 1, Queue("q")))
+    assert not other.done
+    bench.clock.pass_by(1)
+    assert other.error is None
+    assert other.done
+    assert len(bench.member.sent) == len(sends)
+
+
+def test_a_send_for_which_the_broker_gave_no_credit_is_not_suspected() -> None:
+    bench = Bench()
+    bench.session()
+    bench.producer()
+    bench.silent.add("send")
+    blocked = bench.send("blocked")
+    for _ in range(MOST_LOSSES + 1):
+        bench.member.unsent.update(bench.member.sent)
+        bench.member.fail()
+        bench.clock.pass_by(10)
+    assert blocked.outcome == "open"
+    assert bench.ask("create_producer", ProducerInfo(9, 1, Queue("q"))).done
+
+
 # -- a bad network ----------------------------------------------------------------------------------------------
 
 
