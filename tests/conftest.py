@@ -158,6 +158,7 @@ def no_earlier_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caution._Losses, "last", None)
     monkeypatch.setattr(caution._Losses, "due", {})
     monkeypatch.setattr(deadletter._Refusals, "until", {})
+    monkeypatch.setattr(deadletter._Refusals, "lost", {})
 
 
 @pytest.fixture

@@ -17,8 +17,11 @@ __all__ = ["LONGEST_NAME", "ORDERS", "check_composite", "check_names", "check_or
 _ARTEMIS_TIME: Final = "_AMQ_SCHED_DELIVERY"
 _REPEATED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
 _DELAYED: Final = ("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME")
-ORDERS: Final = frozenset((_ARTEMIS_TIME, *_DELAYED, *_REPEATED))
-"""Properties by which a Java program asks a broker to deliver a message later or again."""
+_OF_ARTEMIS: Final = ("_AMQ_BRIDGE_DUP", "_AMQ_ROUTING_TYPE")
+"""Properties that Artemis uses itself. Over STOMP it ends the connection if it cannot read their values."""
+ORDERS: Final = frozenset((_ARTEMIS_TIME, *_DELAYED, *_REPEATED, *_OF_ARTEMIS))
+"""Properties by which a Java program asks a broker to deliver a message later or again, and others that a broker obeys.
+"""
 LONGEST_STORED: Final = 65_000
 """The largest number of bytes of a name that is sent to ActiveMQ Classic. In its store, the length of a name and a few
 more bytes must fit into 16 bits."""
@@ -41,17 +44,25 @@ _DELAY: Final = "give send(..., delivery_delay=SECONDS), or set producer.deliver
 
 
 def check_orders(message: Message, metadata: ConnectionMetadata) -> None:
-    """Refuse a property that asks for a later delivery, if this broker would deliver at once, or would end the
-    connection because it cannot read the value.
+    """Refuse a property that asks for a later delivery, if this broker would deliver at once. Refuse a property for
+    which this broker would end the connection, because it obeys the property and cannot read the value.
 
     Raises:
         UnsupportedFeatureException: the property has no effect here. The text says what to do instead.
         MessageFormatException: the broker cannot read the value.
     """
     properties = message._properties or {}
+    stomp = metadata.protocol.startswith("STOMP")
     for name in sorted(ORDERS.intersection(properties)):
+        if name in _OF_ARTEMIS:
+            if stomp and metadata.broker == "artemis":
+                raise MessageFormatException(
+                    f"property {name!r} is for the use of ActiveMQ Artemis itself, which may end the connection when a"
+                    " client sends it over STOMP; leave it out (S160)"
+                )
+            continue
         if _has_effect(name, metadata):
-            if metadata.protocol.startswith("STOMP"):
+            if stomp:
                 _check_order(name, properties[name])
             continue
         instead = "send the message again yourself, because this broker does not repeat messages"

@@ -144,6 +144,29 @@ def test_a_broker_that_refuses_a_copy_loses_the_connection_once_and_neighbours_g
     assert [key.partition(",")[2] for key in peer.log("ACK")] == ["2"], "the others wait for the end of the pause"
 
 
+def test_a_broker_that_ends_connections_for_a_copy_without_a_word_gets_no_further_copy_s118(face: Face) -> None:
+    """Classic did so for a property with the name of a header: 27 connections were lost in 35 s."""
+    lost = deadletter._MOST_LOSSES
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SEND" and frame.headers["destination"] == "DLQ":
+            peer.give_back()
+            peer.drop()
+            return True
+        return False
+
+    peer = start(face, rule=rule, messages=["bad"])
+    connection = face.failover(peer.url, options="failover.reconnectDelay=0")
+    consumer = connection.create_session(INDIVIDUAL).create_consumer(Queue("q"))
+    neighbour = connection.create_session().create_producer(Queue("other"))
+    for number in range(lost + 1):
+        consumer.receive(timeout=60).reject()
+        peer.wait("CONNECT", min(number, lost - 1) + 2)
+    neighbour.send("the connection stays")
+    assert len(peer.all("CONNECT")) == 1 + lost
+    assert [frame.headers["destination"] for frame in peer.all("SEND")] == ["DLQ"] * lost + ["other"]
+
+
 def test_copies_are_made_again_after_a_pause_that_grows_with_each_refusal(
     face: Face, monkeypatch: pytest.MonkeyPatch
 ) -> None:

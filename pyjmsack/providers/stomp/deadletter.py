@@ -13,7 +13,7 @@ from time import monotonic
 from uuid import uuid4
 
 from pyjmsack.destination import Destination, Queue
-from pyjmsack.errors import MessageFormatException
+from pyjmsack.errors import ConnectionLostException, MessageFormatException
 from pyjmsack.loggers import get_logger
 from pyjmsack.providers.stomp.dialect import StompDialect
 from pyjmsack.providers.stomp.frames import escape, raw_header
@@ -36,7 +36,7 @@ _NOT_COPIED = re.compile(
     rb"\n(?:subscription|message-id|ack|destination|destination-type|content-length|redelivered|receipt|expires"
     rb"|transaction|browser|%b|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
     rb"|_AMQ_LARGE_SIZE|_AMQ_BRIDGE_DUP|_AMQ_ROUTING_TYPE|AMQ_SCHEDULED_(?:DELAY|PERIOD|REPEAT|CRON)|scheduledJobId"
-    rb"|priority(?!:[0-9]\n)|timestamp(?!:[0-9]{1,18}\n))(?::[^\n]*)?(?![^\n])" % DUPLICATE_ID.encode()
+    rb"|priority(?!:[0-9](?![^\n]))|timestamp(?!:[0-9]{1,18}(?![^\n])))(?::[^\n]*)?(?![^\n])" % DUPLICATE_ID.encode()
 )
 """The header lines that a copy does not get, because they belong to one delivery, because the broker would deliver the
 copy later or again, or because the broker would end the connection when it reads them. A sender over AMQP may give a
@@ -51,6 +51,8 @@ _LOSSY = (
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 300.0
 """Seconds without copies after the broker refused a copy. The pause doubles with each refusal in a row."""
+_MOST_LOSSES = 3
+"""The number of connections in a row, each lost while a copy was on its way, that counts as a refusal."""
 _MOST_QUEUES = 1_000
 """The number of dead-letter queues whose refusals this module remembers. The oldest refusal is forgotten first."""
 
@@ -66,6 +68,9 @@ class _Refusals:
     them sends one copy more.
     """
 
+    lost: dict[tuple[str, str, str], int] = {}  # noqa: RUF012 - all connections of the process share it
+    """For each broker, user and queue of the copies, the number of connections in a row that were lost while a copy was
+    on its way. A broker may end the connection for a copy without a word."""
     until: dict[tuple[str, str, str], tuple[float, float]] = {}  # noqa: RUF012 - all connections of the process share it
     """For each broker, user and queue of the copies, the end of the pause and the length of the pause in seconds. The
     newest refusal comes last."""
@@ -87,6 +92,22 @@ class _Refusals:
         while len(cls.until) > _MOST_QUEUES:
             cls.until.pop(next(iter(cls.until)), None)
         return until - now
+
+    @classmethod
+    def connection_lost(cls, place: tuple[str, str, str]) -> None:
+        """Count a connection that was lost while a copy was on its way. Several in a row count as a refusal."""
+        losses = cls.lost.pop(place, 0) + 1
+        cls.lost[place] = losses
+        while len(cls.lost) > _MOST_QUEUES:
+            cls.lost.pop(next(iter(cls.lost)), None)
+        if losses >= _MOST_LOSSES:
+            cls.add(place)
+
+    @classmethod
+    def accepted(cls, place: tuple[str, str, str]) -> None:
+        """Forget the refusals, because the broker took a copy."""
+        cls.until.pop(place, None)
+        cls.lost.pop(place, None)
 
 
 class DeadLetters:
@@ -233,10 +254,12 @@ class DeadLetters:
     def _copied(self, inbound: StompInbound, place: tuple[str, str, str], error: BaseException | None) -> None:
         self._aside.copying -= 1
         if self._engine.failed is not None:
+            if isinstance(error, ConnectionLostException):
+                _Refusals.connection_lost(place)
             return
         subscriptions = self._subscriptions
         if error is None:
-            _Refusals.until.pop(place, None)
+            _Refusals.accepted(place)
             subscriptions.acknowledge(inbound)
         else:
             log.error(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
+from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.stomp.frames import Limits, escape, raw_header
 from pyjmsack.providers.stomp.selector import artemis_filter
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
@@ -24,6 +25,10 @@ __all__ = ["StompDialect", "dialect_of", "parse_destination"]
 
 _OWN_ID: Final = re.compile(rb"ID(?::|\\c).+-\d{1,19}-\d{1,19}-\d{1,19}(?:(?::|\\c)-?\d{1,18}){4}")
 """An id that ActiveMQ Classic made. It consists of host, port, time and numbers."""
+_BLANKS: Final = "".join(map(chr, range(0x21)))
+"""The characters that ActiveMQ Classic cuts off at the ends of the name in ``reply-to``."""
+_SHOWN: Final = 80
+"""The largest number of characters of a name in an error text."""
 _ROUTING = {False: "ANYCAST", True: "MULTICAST"}
 
 
@@ -113,11 +118,20 @@ class StompDialect:
 
     def reply_to(self, destination: Destination) -> str:
         """Return the value of the header ``reply-to``, without the escapes of STOMP. The value also names the kind of
-        the destination."""
+        the destination.
+
+        Raises:
+            MessageFormatException: this broker would change the name.
+        """
         if self.routed and destination.is_temporary:
             return f"temp-{'topic' if destination.is_topic else 'queue'}://{destination.name}"
         if destination.is_temporary:
             return destination.name
+        if not self.routed and destination.name != destination.name.strip(_BLANKS):
+            raise MessageFormatException(
+                f"reply_to {destination.name[:_SHOWN]!r}: ActiveMQ Classic cuts off the blanks at the ends of this name"
+                " over STOMP; expected a name without them, or a connection over AMQP (S160)"
+            )
         return (self.reply_topic if destination.is_topic else self.reply_queue) + self._prefixed(destination)
 
     def window_size(self, info: ConsumerInfo) -> int:

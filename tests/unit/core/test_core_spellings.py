@@ -1,4 +1,4 @@
-"""Names that would damage the store of ActiveMQ Classic are refused before they are sent (S67)."""
+"""Names and values that would damage a broker, or for which it would end the connection, are not sent (S67, S160)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyjmsack.core.spellings import LONGEST_NAME, LONGEST_STORED, check_names, check_storable
+from pyjmsack.core.spellings import LONGEST_NAME, LONGEST_STORED, check_names, check_orders, check_storable
 from pyjmsack.errors import InvalidDestinationException, MessageFormatException
 from pyjmsack.message import TextMessage
 
@@ -43,3 +43,57 @@ def test_a_property_whose_name_ends_the_connection_to_classic_is_refused(charact
     assert len(str(raised.value)) < 500
     artemis: Any = SimpleNamespace(broker="artemis")
     check_names(message, artemis)
+
+
+STOMP: Any = SimpleNamespace(broker="classic-6", protocol="STOMP 1.2")
+NUMBERS = ("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_TIME")
+CRONS = ["* * * * *", " 0  0 1 1 0 ", "*/5 ? * * *", "1-5,7 * * * *", "0-30/5 23 31 12 6", "*,1 * * * *"]
+NO_CRONS = [
+    "", "x", "* * * *", "* * * * * *", "* * * * 7", "* * 0 * *", "* * * 13 *", "60 * * * *", "* 24 * * *",
+    "5-1 * * * *", "* * * * MON", "1/5 * * * *", "*/0 * * * *", "-1 * * * *", "1, * * * *", "\uff11 * * * *", 5, None,
+    "* " * 5000,
+]  # fmt: skip
+
+
+def ordered(name: str, value: Any) -> TextMessage:
+    message = TextMessage("x")
+    message.properties[name] = value
+    return message
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize(
+    "value", ["x", "", " 7", "0x7", -5, 1.5, True, None, "9223372036854775808", "9" * 5000, "\uff17"]
+)
+def test_a_time_that_a_broker_cannot_read_over_stomp_is_not_sent_s160(name: str, value: Any) -> None:
+    """Classic ended the connection, and with ``failover:`` each further one."""
+    with pytest.raises(MessageFormatException, match=f"property '{name}' .* expected a number from 0 to") as raised:
+        check_orders(ordered(name, value), STOMP)
+    assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("value", [0, 5, "7", "+7", (1 << 31) - 1])
+def test_a_time_that_a_broker_reads_is_sent(name: str, value: Any) -> None:
+    check_orders(ordered(name, value), STOMP)
+    check_orders(ordered(name, "x"), SimpleNamespace(broker="classic-6", protocol="AMQP 1.0"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", CRONS)
+def test_a_cron_expression_is_sent(value: str) -> None:
+    check_orders(ordered("AMQ_SCHEDULED_CRON", value), STOMP)
+
+
+@pytest.mark.parametrize("value", NO_CRONS, ids=lambda value: repr(value)[:20])
+def test_what_is_no_cron_expression_is_not_sent_over_stomp_s160(value: Any) -> None:
+    with pytest.raises(MessageFormatException, match=r"expected five fields .* with .*[0-9]-[0-9]") as raised:
+        check_orders(ordered("AMQ_SCHEDULED_CRON", value), STOMP)
+    assert len(str(raised.value)) < 500
+
+
+@pytest.mark.parametrize("name", ["_AMQ_BRIDGE_DUP", "_AMQ_ROUTING_TYPE"])
+def test_a_property_of_artemis_itself_is_not_sent_to_it_over_stomp_s160(name: str) -> None:
+    artemis: Any = SimpleNamespace(broker="artemis", protocol="STOMP 1.2")
+    with pytest.raises(MessageFormatException, match=f"property '{name}' .* leave it out"):
+        check_orders(ordered(name, "x"), artemis)
+    check_orders(ordered(name, "x"), STOMP)
