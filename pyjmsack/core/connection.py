@@ -236,7 +236,7 @@ class Connection:
         self.channel.started = False
         for session in [*self.sessions.values()]:
             session.update()
-        deadline = Deadline(self.channel.options.close_timeout) if self._started_by_listener() else None
+        deadline = Deadline(self.channel.options.close_timeout) if self._started_by_listener() else Deadline(None)
         for session in [*self.sessions.values()]:
             yield from session.dispatchers.idle(deadline)
         if self._started_by_listener():

@@ -398,11 +398,12 @@ class Consumer:
             self.taking.stop()
             self.listening.close()
             self.arrived()
-            yield from self.listening.idle()
+            deadline = Deadline(self._channel.options.close_timeout)
+            yield from self.listening.idle(deadline)
             self.unsettled.flush()
             done: Completion[None] = Completion()
             self._channel.submit(self._channel.provider.stop_consumer, self.info.id, done)
-            yield done, self._channel.options.close_timeout
+            yield done, deadline.remaining()
         except BaseException:  # the caller gave up: finish without waiting
             self.unsettled.flush()
             self._channel.submit(self._channel.provider.stop_consumer, self.info.id, Completion())

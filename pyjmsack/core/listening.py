@@ -140,7 +140,7 @@ class Dispatchers:
         The listener may wait for the caller."""
         return any(dispatcher.started_here() for dispatcher in self._all)
 
-    def idle(self, deadline: Deadline | None = None) -> Steps[None]:
+    def idle(self, deadline: Deadline) -> Steps[None]:
         """Wait for the running message listeners, unless the caller is one of them (S124).
 
         The caller of this method has already stopped its consumers. So the first dispatcher hands out none of their
@@ -151,7 +151,7 @@ class Dispatchers:
             return
         for number, dispatcher in enumerate([*self._all]):
             for idle, _ in dispatcher.idle() if number == 0 else dispatcher.through():
-                yield idle, None if deadline is None else deadline.remaining()
+                yield idle, deadline.remaining()
 
     def close(self, deadline: Deadline) -> None:
         """Run the queued calls, then end the dispatchers."""
@@ -278,7 +278,7 @@ class Listening:
         """
         self._session.listeners.discard(self._info.id)
 
-    def idle(self, deadline: Deadline | None = None) -> Steps[None]:
+    def idle(self, deadline: Deadline) -> Steps[None]:
         """Wait for the running listeners of the session, unless one of them may wait for the caller (S14, S124)."""
         if not self._dispatchers.started_here():
             yield from self._dispatchers.idle(deadline)

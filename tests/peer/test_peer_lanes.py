@@ -60,3 +60,22 @@ async def asyncio_wait(event: threading.Event) -> None:
     import asyncio
 
     await asyncio.get_running_loop().run_in_executor(None, event.wait, PATIENCE)
+
+
+def test_closing_a_consumer_waits_for_its_listener_up_to_close_timeout_s124(face: Face) -> None:
+    """A listener that did not return held up ``consumer.close()`` for ever."""
+    peer = face.peer(messages=[text("a")])
+    session = face.connect(peer, "jms.closeTimeout=100").create_session()
+    consumer = session.create_consumer(Queue("q"))
+    entered, leave = threading.Event(), threading.Event()
+
+    def listener(message: Any) -> Any:
+        entered.set()
+        return asyncio_wait(leave) if face.name == "aio" else leave.wait(PATIENCE)
+
+    consumer.message_listener = listener
+    assert entered.wait(PATIENCE)
+    consumer.close()
+    assert not peer.all("disposition"), "the listener has not returned yet"
+    leave.set()
+    peer.wait(lambda: any(frame["role"] for frame in peer.all("disposition")), "the message accepted")

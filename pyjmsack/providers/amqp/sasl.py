@@ -85,7 +85,7 @@ class SaslClient:
 
         Raises:
             JMSSecurityException: the broker refused the login, or no mechanism fits.
-            ConnectionLostException: the peer does not speak SASL.
+            ConnectionLostException: the peer does not speak SASL, or sends a frame that does not come at this time.
         """
         self._buffer += data
         if not self._header_seen:
@@ -142,7 +142,8 @@ class SaslClient:
         elif code == _OUTCOME and self._mechanism is not None:
             self._on_outcome(self._mechanism, fields)
         else:
-            raise JMSSecurityException(f"unexpected SASL frame {str(value.descriptor)[:40]} from the broker")
+            # the broker refused no login, so ``failover:`` tries again
+            raise ConnectionLostException(f"unexpected SASL frame {str(value.descriptor)[:40]} from the broker")
 
     def _respond(self, mechanism: Mechanism, challenge: bytes) -> None:
         if self._elsewhere is None or not mechanism.slow:

@@ -107,6 +107,14 @@ def test_without_a_mechanism_in_common_the_error_names_both_sides_and_no_secret(
     assert "secret" not in str(caught.value)
 
 
+def test_a_sasl_frame_that_comes_twice_is_no_refused_login() -> None:
+    """``failover:`` took it for one, and gave up all brokers."""
+    sasl = client("u", "p")
+    sasl.receive(HEADER + mechanisms("PLAIN"))
+    with pytest.raises(ConnectionLostException, match="unexpected SASL frame 64"):
+        sasl.receive(mechanisms("PLAIN"))
+
+
 def test_a_login_with_a_user_never_falls_back_to_anonymous() -> None:
     """It would act with other rights than the caller meant."""
     with pytest.raises(JMSSecurityException):
