@@ -41,6 +41,19 @@ async def test_commit_acknowledges_everything_received(jms: Jms, prefetch: int) 
     await jms.left("c")
 
 
+async def test_a_transaction_may_receive_many_times_its_prefetch(jms: Jms) -> None:
+    """S49, S54, S75: Classic sends another message for each ACK of the transaction over STOMP. The client took this for
+    a broker that ignores the window, and ended the connection."""
+    bodies = [str(number) for number in range(400)]
+    await jms.send(*bodies)
+    session, consumer, _ = await transacted(jms, 100)
+    assert texts(await take(consumer, 400)) == bodies
+    await session.rollback()
+    assert texts(await take(consumer, 400)) == bodies
+    await session.commit()
+    await jms.left()
+
+
 @PREFETCHES
 async def test_rollback_brings_everything_again_first_to_last_counted_before_newer_ones(
     jms: Jms, prefetch: int

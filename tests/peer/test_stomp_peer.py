@@ -218,6 +218,22 @@ def test_a_consumer_goes_on_while_its_caller_holds_a_window_s53(face: Face) -> N
     assert consumer.receive(timeout=60).text == "last"
 
 
+def test_a_consumer_of_classic_goes_on_where_the_broker_would_pause_s52(face: Face) -> None:
+    """Classic sends 200 messages that nobody has acknowledged, and the next ones after 30 seconds, whatever the window
+    is. Another subscription gets them at once."""
+    peer = start(face, CLASSIC)
+    consumer = face.session(peer, "jms.prefetchPolicy.all=1000", mode=INDIVIDUAL).create_consumer(QUEUE)
+    for number in range(200):
+        peer.deliver("s1", f"held{number}", "held")
+    held = [consumer.receive(timeout=60) for _ in range(199)]
+    assert len(peer.all("SUBSCRIBE")) == 1, "the caller does not hold 200 yet"
+    held.append(consumer.receive(timeout=60))
+    peer.wait("SUBSCRIBE", 2)
+    for message in held:
+        message.acknowledge()
+    peer.wait("ACK", 200)
+
+
 def test_what_is_released_comes_again_without_a_frame(face: Face) -> None:
     """S82, S118: STOMP has no verb for it."""
     peer = start(face, messages=["a", "b", "c"])

@@ -75,6 +75,10 @@ class StompDialect:
     refused SEND ends the connection, so no later RECEIPT comes."""
     hides_jmsx: bool = False
     """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
+    pauses_at: int | None = None
+    """The number of messages without an acknowledgement after which a broker may send the next ones only after 30
+    seconds, although the window has room. Classic does so (``maxPageSize``). ``None`` means that the broker does not.
+    """
     pending_limit: bool = False
     """Whether a subscriber may limit the number of messages that wait for it. If more messages wait, the broker drops
     the oldest ones."""
@@ -205,6 +209,7 @@ def _classic(broker: str) -> StompDialect:
         own_ids=True,
         errors_end=False,
         hides_jmsx=True,
+        pauses_at=200,
         pending_limit=True,
         typed_text=True,
         delays=True,

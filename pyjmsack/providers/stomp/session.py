@@ -108,6 +108,7 @@ class StompSession:
             subscriptions = receiver.subscriptions
             if not subscriptions.volatile and inbound in subscriptions.outstanding and inbound.ack is not None:
                 self._engine.write(b"ACK\n", inbound.ack, b"transaction:", self._begun(), b"\n\n\0")
+                subscriptions.joined(inbound)
         work.written = len(work.acked)
 
     def _spoiled(self, work: Work) -> list[StompReceiver]:
@@ -230,6 +231,7 @@ class StompSession:
         for receiver in spoiled:
             receiver.retire()
         for receiver, inbound in work.acked:
+            receiver.subscriptions.undone(inbound)
             receiver.redelivery.roll_back(inbound)
         for receiver in dict.fromkeys(receiver for receiver, _ in work.acked):
             receiver.redelivery.redeliver_now()

@@ -178,8 +178,8 @@ class Subscriptions:
         """True if the broker counts the window in bytes."""
         self.window = dialect.window_size(self._info) if self.prefetch > 1 else 1
         """The number of messages or bytes that the broker sends on one subscription."""
-        self.full_at = int(self.window * _FULL) if self.by_bytes else self.window
-        """The number of messages or bytes at which a subscription is full."""
+        self.full_at = int(self.window * _FULL) if self.by_bytes else min(self.window, dialect.pauses_at or self.window)
+        """The number of messages or bytes at which a subscription counts as full."""
 
     # -- begin and end ------------------------------------------------------------------------------------------
 
@@ -304,12 +304,26 @@ class Subscriptions:
         shared = self._shared
         inbound.subscription = subscription
         inbound.ack = self.ack_lines(inbound, subscription)
-        inbound.cost = inbound.size if self.by_bytes else 1
-        subscription.used += inbound.cost
+        self._fill(inbound, subscription)
         subscription.held += 1
         self.outstanding[inbound] = None
         if shared.counts:
             inbound.counted = shared.counts.of(inbound)
+
+    def _fill(self, inbound: StompInbound, subscription: StompSubscription) -> None:
+        inbound.cost = inbound.size if self.by_bytes else 1
+        subscription.used += inbound.cost
+
+    def joined(self, inbound: StompInbound) -> None:
+        """Give the room of a message in the window to another message, because the ACK of this one is a part of a
+        transaction. The broker does so too, before the transaction ends."""
+        inbound.subscription.used -= inbound.cost
+        inbound.cost = 0
+
+    def undone(self, inbound: StompInbound) -> None:
+        """Let a message fill the window again, because the transaction with its ACK was rolled back."""
+        if inbound in self.outstanding and not inbound.cost:
+            self._fill(inbound, inbound.subscription)
 
     def ack_lines(self, inbound: StompInbound, subscription: StompSubscription) -> bytes:
         """Return the header lines that name a message in an ACK or NACK (the frames that acknowledge or refuse a

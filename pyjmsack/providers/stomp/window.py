@@ -42,6 +42,10 @@ _LOOKED_AT = 100
 """The largest number of messages that are searched for a group, because the loop searches them."""
 _STALL = 0.02
 """Seconds after which a full window is checked again."""
+_LONG_STALL = 0.2
+"""The same, if the inbox has so many messages that the caller will need some time for them."""
+_FEW = 50
+"""The number of messages in the inbox for which a caller needs some time."""
 _MOST_BEYOND = 100
 """The broker may send this number of messages more than the window allows. One message more ends the connection."""
 _MOST_WINDOWS = 4
@@ -112,7 +116,8 @@ class Window:
     def watch(self) -> None:
         """Check after a moment whether the window is still full."""
         if self._timer is None:
-            self._timer = self._shared.connector.call_later(_STALL, self._look)
+            pause = _STALL if self._sink.buffered() < _FEW else _LONG_STALL
+            self._timer = self._shared.connector.call_later(pause, self._look)
 
     def _look(self) -> None:
         """Check the window again, because it was full a moment ago. If the window is still full and the inbox is empty,
