@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 
-def refuse_pickle(of_message: object) -> NoReturn:
+def refuse_pickle(self: object) -> NoReturn:
     """Refuse to pickle a received message. The object that settles the message has this function as its
     ``__reduce__``."""
     raise TypeError(
