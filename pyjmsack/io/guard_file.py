@@ -74,6 +74,8 @@ class GuardFile:
 
     def __init__(self, path: str, size: int, gone: Callable[[], object]) -> None:
         self._path = path
+        self._absolute = os.path.abspath(path)
+        """The path that is opened, also after the program has changed its directory."""
         self._gone = gone
         self._size = size
         self._recent: OrderedDict[bytes, None] = OrderedDict()
@@ -84,6 +86,10 @@ class GuardFile:
         self._writes: deque[tuple[Sequence[bytes], Callable[[], None]]] = deque()
         self._users: list[Report] = []
         self._database: sqlite3.Connection | None = None
+        self._place: tuple[int, int] | None = None
+        """The device and the number of the open file. Another file with the same name has another number."""
+        self._replaced = False
+        """True if the open file is another one than before, and does not have the keys of this process yet."""
         self._added = 0
         self._failing_since: float | None = None
         self._told = False
@@ -200,17 +206,44 @@ class GuardFile:
             return False
 
     def _open(self) -> None:
+        if self._database is not None and self._found() != self._place:
+            self._close_database()  # nobody else would ever see what is written to the open file
+            self._replaced = True
         if self._database is None:
             self._database = self._prepared()
+            self._place = self._found()
             # set so high that the first write trims the file, because otherwise processes that end early would let the
             # file grow without end
             self._added = _TRIM_EVERY
+        if self._replaced:
+            self._insert([*self._recent])
+            self._replaced = False
+            self._report(
+                "the file was replaced or removed while it was in use; the messages of this process are in the new file"
+                " now, and other messages that were processed may be handed out twice"
+            )
         while self._openers:
             self._call(self._openers.popleft(), None)
 
+    def _found(self) -> tuple[int, int] | None:
+        """Return the device and the number of the file that has the name now, or ``None`` if there is no such file."""
+        try:
+            found = os.stat(self._absolute)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _error(self, why: object) -> JMSException:
+        return JMSException(f"failover.duplicateGuard=sqlite:{self._path}: {why}")
+
+    def _report(self, why: object) -> None:
+        error = self._error(why)
+        for report in [*self._users]:
+            self._call(report, error)
+
     def _prepared(self) -> sqlite3.Connection:
         """Open the file, make its table if there is none, and return the database."""
-        database = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY)
+        database = sqlite3.connect(self._absolute, isolation_level=None, timeout=_BUSY)
         try:
             for statement in _SCHEMA:
                 database.execute(statement)
@@ -286,14 +319,11 @@ class GuardFile:
             self._close_database()  # the next try opens the file again, or makes it
         if locked and now - since < _PATIENCE:
             return
-        failure = JMSException(f"failover.duplicateGuard=sqlite:{self._path}: {error}")
         while self._openers:
-            self._call(self._openers.popleft(), failure)
+            self._call(self._openers.popleft(), self._error(error))
         if not self._told:
             self._told = True
-            waiting = JMSException(f"{failure}; processed messages are acknowledged when the file can be written")
-            for report in [*self._users]:
-                self._call(report, waiting)
+            self._report(f"{error}; processed messages are acknowledged when the file can be written")
 
     def _close_database(self) -> None:
         database, self._database = self._database, None

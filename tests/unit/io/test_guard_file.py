@@ -156,6 +156,39 @@ def test_a_broken_file_is_told_at_once_and_mended(tmp_path: Path) -> None:
         assert stored(path) == [b"1"]
 
 
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_a_file_that_somebody_replaces_is_told_and_gets_the_keys_of_this_process(tmp_path: Path, how: str) -> None:
+    """The keys went into a file without a name. After a restart all messages since then were handed out twice, and
+    nobody was told."""
+    path, other = tmp_path / "ids", tmp_path / "backup"
+    with using(path) as user:
+        assert user.write(b"1").wait(PATIENCE)
+        if how == "replaced":
+            with closing(sqlite3.connect(other)) as backup:
+                backup.execute("CREATE TABLE processed (number INTEGER PRIMARY KEY, key BLOB UNIQUE)")
+            other.replace(path)
+        for name in ("ids", "ids-wal", "ids-shm"):
+            if how == "removed" or name != "ids":
+                (tmp_path / name).unlink(missing_ok=True)
+        assert user.write(b"2").wait(PATIENCE)
+        assert "was replaced or removed while it was in use" in str(user.errors.get(timeout=PATIENCE))
+        assert sorted(stored(path)) == [b"1", b"2"]
+        assert user.write(b"3").wait(PATIENCE)
+        assert user.errors.empty()
+
+
+def test_a_program_that_changes_its_directory_keeps_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    with using(Path("ids")) as user:
+        assert user.write(b"1").wait(PATIENCE)
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert user.write(b"2").wait(PATIENCE)
+        assert user.errors.empty()
+    assert stored(tmp_path / "ids") == [b"1", b"2"]
+    assert [entry.name for entry in (tmp_path / "elsewhere").iterdir()] == []
+
+
 def test_a_file_that_cannot_be_made_says_so(tmp_path: Path) -> None:
     """The text names the option and the file."""
     path = tmp_path / "no" / "such" / "folder"
