@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, MutableMapping, Sized
+from contextlib import suppress
 from math import ceil
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -114,9 +115,14 @@ class AckBatch:
     def flush(self) -> None:
         """Acknowledge the pending messages in one burst: over AMQP, one frame carries the outcome of consecutive
         deliveries (S27)."""
-        batch = [*taken(self._pending)]
-        if batch:
-            self._settle(batch)
+        batch: list[Inbound] = []
+        try:
+            batch.extend(taken(self._pending))
+            if batch:
+                self._settle(batch)
+        except BaseException:  # Ctrl-C: the next flush settles those that have no outcome yet
+            self._pending.extendleft(reversed(batch))
+            raise
 
     def _overdue(self) -> None:
         self._armed = False
@@ -364,39 +370,53 @@ class Unsettled:
         """
         stale = inbound.generation <= self._channel.lost_generation
         accepted = outcome is Outcome.ACCEPTED
-        with self._choosing:
-            if inbound.settled:
+        chosen = False
+        try:
+            with self._choosing:
+                if inbound.settled:
+                    return
+                chosen = inbound.settled = True
+                self._counts.acknowledged_late += stale
+                if accepted:
+                    self._counts.acknowledged += 1
+                if not accepted or ack_type is not None:
+                    self._counts.ended[ack_type or ACK_TYPES[outcome]] += 1
+            if accepted and self.guard is not None and not self._transacted and not repeats and not self._writes:
+                self.guard.add_one(inbound)
+            if self.record is not None:
+                self.record.settled(inbound, outcome, stale=stale)
+            if self._traces:
+                _log_ack(ack_type or self._ack_type(outcome), 1, self._destination)
+            if self._writes and accepted and self.guard is not None:
+                self.guard.acknowledge(() if repeats else (inbound,), self._send, inbound, outcome, joins)
                 return
-            inbound.settled = True
-            self._counts.acknowledged_late += stale
-            if accepted:
-                self._counts.acknowledged += 1
-            if not accepted or ack_type is not None:
-                self._counts.ended[ack_type or ACK_TYPES[outcome]] += 1
-        if accepted and self.guard is not None and not self._transacted and not repeats and not self._writes:
-            self.guard.add_one(inbound)
-        if self.record is not None:
-            self.record.settled(inbound, outcome, stale=stale)
-        if self._traces:
-            _log_ack(ack_type or self._ack_type(outcome), 1, self._destination)
-        if self._writes and accepted and self.guard is not None:
-            self.guard.acknowledge(() if repeats else (inbound,), self._provider.settle, inbound, outcome, joins)
-            return
-        many = len(self._buffered) >= self._plenty
-        submit = self._channel.submit_lazily if many else self._channel.submit
-        submit(self._provider.settle, inbound, outcome, joins)
+            many = len(self._buffered) >= self._plenty
+            submit = self._channel.submit_lazily if many else self._channel.submit
+            submit(self._send, inbound, outcome, joins)
+        except BaseException:  # Ctrl-C: a chosen outcome must leave, because a second call does nothing
+            if chosen:
+                self._send_after_all([(outcome, [inbound])], joins=joins, repeats=repeats)
+            raise
 
     def settle_batch(self, inbounds: Iterable[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
         """Give several messages the same outcome in one command. Over AMQP, one frame settles consecutive deliveries
         (S27).
         """
-        self.settle_runs(self.mark_runs([(outcome, inbounds)]))
+        marked: Runs = []
+        try:
+            self._mark(inbounds, outcome, marked)
+            self.settle_runs(marked)
+        except BaseException:  # as in :meth:`settle`
+            self._send_after_all(marked)
+            raise
 
     def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:
         """Choose the outcome of each message that has no outcome yet. Return these messages with their outcomes, for
         :meth:`settle_runs`, which sends them."""
-        marked = [(outcome, self._marked(inbounds, outcome)) for outcome, inbounds in runs]
-        return [(outcome, inbounds) for outcome, inbounds in marked if inbounds]
+        marked: Runs = []
+        for outcome, inbounds in runs:
+            self._mark(inbounds, outcome, marked)
+        return marked
 
     def settle_runs(self, runs: Runs) -> None:
         """Send the outcomes of all runs in one command, in the order of ``runs``, because ActiveMQ Classic delivers
@@ -408,12 +428,16 @@ class Unsettled:
         elif runs:
             self._channel.submit(self.send_outcomes, runs)
 
-    def _marked(self, inbounds: Iterable[Inbound], outcome: Outcome) -> list[Inbound]:
-        """Choose the outcome of each message that has no outcome yet, and return these messages."""
+    def _mark(self, inbounds: Iterable[Inbound], outcome: Outcome, marked: Runs) -> None:
+        """Choose the outcome of each message that has no outcome yet, and add these messages to ``marked``. They are
+        added first, so that the caller finds them there after Ctrl-C."""
         lost = self._channel.lost_generation
         accepted = outcome is Outcome.ACCEPTED
         with self._choosing:
             unsettled = [inbound for inbound in inbounds if not inbound.settled]
+            if not unsettled:
+                return
+            marked.append((outcome, unsettled))
             for inbound in unsettled:
                 inbound.settled = True
             self._counts.acknowledged_late += sum(inbound.generation <= lost for inbound in unsettled)
@@ -426,9 +450,8 @@ class Unsettled:
         if self.record is not None:
             for inbound in unsettled:
                 self.record.settled(inbound, outcome, stale=inbound.generation <= lost)
-        if self._traces and unsettled:
+        if self._traces:
             _log_ack(self._ack_type(outcome), len(unsettled), self._destination)
-        return unsettled
 
     def submit_behind(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Let the loop run a command. If acknowledgements wait for the guard's file, they leave before the command."""
@@ -438,11 +461,31 @@ class Unsettled:
             self._channel.submit(command, *arguments)
 
     def send_outcomes(self, runs: Runs) -> None:
-        """Send outcomes that were chosen before. Runs on the loop."""
+        """Send outcomes that were chosen before, each of them once. Runs on the loop."""
         settle = self._provider.settle
         for outcome, inbounds in runs:
             for inbound in inbounds:
-                settle(inbound, outcome)
+                if not inbound.sent:
+                    inbound.sent = True
+                    settle(inbound, outcome)
+
+    def _send(self, inbound: Inbound, outcome: Outcome, joins: bool) -> None:
+        """Send an outcome that was chosen before, once. Runs on the loop."""
+        if not inbound.sent:
+            inbound.sent = True
+            self._provider.settle(inbound, outcome, joins)
+
+    def _send_after_all(self, runs: Runs, *, joins: bool = True, repeats: bool = False) -> None:
+        """Submit outcomes again, because the call that chose them was interrupted."""
+        with suppress(Exception):  # for example, the connection is closed: the caller gets the first error
+            for outcome, inbounds in runs:
+                for inbound in inbounds:
+                    inbound.settled = True
+                    if self._writes and outcome is Outcome.ACCEPTED and self.guard is not None:
+                        kept = () if repeats else (inbound,)
+                        self.guard.acknowledge(kept, self._send, inbound, outcome, joins)
+                    else:
+                        self._channel.submit(self._send, inbound, outcome, joins)
 
     def _ack_type(self, outcome: Outcome) -> AckType:
         if outcome is Outcome.ACCEPTED and self._session.info.ack_mode.individual:

@@ -138,6 +138,9 @@ class Inbound(Protocol):
     into the file (S105)."""
     settled: bool
     """True after an outcome was chosen. True from the start if the broker sent the message presettled."""
+    sent: bool
+    """True after the provider got the outcome. The core submits an outcome twice if Ctrl-C interrupted the first time,
+    because nobody knows how far the first time came."""
 
     @property
     def redelivery_count(self) -> int:

@@ -73,6 +73,7 @@ class AmqpInbound(sections.Sections):
         "payload",
         "queue",
         "redeliveries",
+        "sent",
         "settled",
         "source",
         "unreadable",
@@ -90,6 +91,7 @@ class AmqpInbound(sections.Sections):
         large message."""
         self.known: bool | None = None
         self.settled: bool = False
+        self.sent: bool = False
         self.queue: Hashable = None
         """The queue or the subscription that delivered the message, if this connection counts its large messages."""
         self.source: str | None = None

@@ -92,6 +92,7 @@ class StompInbound:
         "known",
         "redeliveries",
         "refusal",
+        "sent",
         "sequence",
         "settled",
         "subscription",
@@ -107,7 +108,7 @@ class StompInbound:
         self.generation = 0
         self.redeliveries = 0
         self.known: bool | None = None
-        self.settled = False
+        self.settled = self.sent = False
         self.counted: int | None = None
         """The number of earlier deliveries of this message that this connection knows of. ``None`` if the connection
         knows nothing of the message."""

@@ -82,7 +82,7 @@ class LocalRedelivery:
         back, self._back = self._back, []
         back.sort(key=lambda inbound: inbound.sequence)
         for inbound in back:
-            inbound.settled = False
+            inbound.settled = inbound.sent = False
         self._sink.redeliver(back)
 
     def redeliver_now(self) -> None:

@@ -141,8 +141,8 @@ class FakeRuntime:
 
     thread = staticmethod(threading.get_ident)
 
-    def lock(self) -> threading.Lock:
-        return threading.Lock()
+    def lock(self) -> Any:
+        return threading.RLock()
 
     def dispatcher(self, name: str) -> FakeDispatcher:
         return self.dispatchers.setdefault(name, FakeDispatcher())
@@ -229,7 +229,7 @@ class FakeInbound:
         self.redeliveries = 0
         self.redelivery_count = redeliveries
         self.priority = priority
-        self.settled = False
+        self.settled = self.sent = False
         self.known: bool | None = None
         self.heavy = False
         self._expired = expired

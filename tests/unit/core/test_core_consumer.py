@@ -66,7 +66,7 @@ def test_what_must_not_be_handed_out_is_settled_and_the_next_one_taken(
     """S111, S156, S166."""
     bench = Bench(*options)
     consumer = bench.consumer()
-    inbound.settled = False
+    inbound.settled = inbound.sent = False
     bench.arrive(consumer, inbound, "good")
     assert texts(consumer) == ["good"]
     assert bench.outcomes() == [("bad", outcome), ("good", ACCEPTED)]
@@ -85,7 +85,7 @@ def test_what_must_not_be_handed_out_is_settled_and_the_next_one_taken(
 def test_what_may_be_handed_out_is(options: tuple[str, ...], inbound: FakeInbound) -> None:
     bench = Bench(*options)
     consumer = bench.consumer()
-    inbound.settled = False
+    inbound.settled = inbound.sent = False
     bench.arrive(consumer, inbound)
     assert texts(consumer) == ["m"]
 

@@ -280,7 +280,7 @@ def test_what_is_over_the_limit_and_comes_again_waits_again() -> None:
         bench.runtime.fire()
         assert next_of(consumer) is None
         assert bench.outcomes() == [("bad", Outcome.RELEASED)] * again
-        bad.settled = False
+        bad.settled = bad.sent = False
 
 
 @pytest.mark.parametrize("options", [(*DELAYS, OVERTAKE), GIVEN_BACK], ids=["non-blocking", "over the limit"])

@@ -60,7 +60,7 @@ class Redelivering(FakeRuntime):
         back = sorted(inbounds, key=lambda inbound: str(inbound.name))
         inbounds.clear()
         for inbound in back:
-            inbound.settled = False
+            inbound.settled = inbound.sent = False
         if back:
             self._consumer.redeliver(back)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 import sys
 import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 from core_fakes import Bench, FakeInbound
@@ -377,3 +380,70 @@ def test_a_refused_consumer_leaves_the_name_of_its_subscription_free_s10() -> No
         bench.run(session.subscribe(Topic("t?consumer.prefetchSize=0"), None, False, shared))
     bench.runtime.turn()
     assert bench.run(session.subscribe(Topic("t"), "a > 1", False, shared)).info.subscription is not None
+
+
+def interrupted_at(line: int, call: Callable[[], object]) -> bool:
+    """Make a call with Ctrl-C before the n-th line of ``unsettled.py`` that it runs. Return whether it came so far."""
+    seen = 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal seen
+        if not frame.f_code.co_filename.endswith("unsettled.py"):
+            return None
+        if event == "line":
+            seen += 1
+            if seen == line:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("mode", "verb", "options"),
+    [
+        (INDIVIDUAL, "accept", ()),
+        (INDIVIDUAL, "reject", ()),
+        (CLIENT, "acknowledge", ()),
+        (AUTO, "flush", (OPTIMIZE,)),
+    ],
+)
+def test_an_outcome_that_ctrl_c_interrupts_leaves_once_when_the_call_is_made_again_s28(
+    mode: int, verb: str, options: tuple[str, ...]
+) -> None:
+    """The second call did nothing, because the outcome was chosen, but no outcome had left."""
+    line = 0
+    while True:
+        line += 1
+        bench = Bench(*options)
+        session = bench.session(mode)
+        consumer = bench.consumer(session)
+        bench.arrive(consumer, "a", "b")
+        messages = [consumer.receiving.receive_now() for _ in range(2)]
+        unsettled = consumer.unsettled
+
+        def call(session: Session = session, unsettled: Unsettled = unsettled, messages: list[Any] = messages) -> None:
+            if verb == "acknowledge":
+                session.acknowledge()
+            elif verb == "flush":
+                unsettled.flush()
+            else:
+                outcome = Outcome.ACCEPTED if verb == "accept" else Outcome.REJECTED
+                for message in messages:
+                    unsettled.settle_one(message._delivery, outcome)
+
+        went_on = interrupted_at(line, call)
+        call()
+        wanted = Outcome.REJECTED if verb == "reject" else Outcome.ACCEPTED
+        assert bench.outcomes() == [("a", wanted), ("b", wanted)], f"after Ctrl-C before line {line}"
+        if not went_on:
+            break
+    assert line > 10
