@@ -104,6 +104,7 @@ def test_finish_fails_the_rest_after_its_time_in_order() -> None:
     runtime = sends.runtime
     runtime.meanwhile.append(lambda: sends.entries[1].answered(None))
     runtime.run(sends.completions.finish(Deadline(0.01)))
+    sends.dispatcher.run()  # the close of the dispatcher waits for them, also after the time
     assert sends.told == [("failed", "0"), ("completed", "1"), ("failed", "2")]
 
 
