@@ -115,14 +115,9 @@ class AckBatch:
     def flush(self) -> None:
         """Acknowledge the pending messages in one burst: over AMQP, one frame carries the outcome of consecutive
         deliveries (S27)."""
-        batch: list[Inbound] = []
-        try:
-            batch.extend(taken(self._pending))
-            if batch:
-                self._settle(batch)
-        except BaseException:  # Ctrl-C: the next flush settles those that have no outcome yet
-            self._pending.extendleft(reversed(batch))
-            raise
+        batch = [*taken(self._pending)]
+        if batch:
+            self._settle(batch)
 
     def _overdue(self) -> None:
         self._armed = False
@@ -370,45 +365,33 @@ class Unsettled:
         """
         stale = inbound.generation <= self._channel.lost_generation
         accepted = outcome is Outcome.ACCEPTED
-        chosen = False
-        try:
-            with self._choosing:
-                if inbound.settled:
-                    return
-                chosen = inbound.settled = True
-                self._counts.acknowledged_late += stale
-                if accepted:
-                    self._counts.acknowledged += 1
-                if not accepted or ack_type is not None:
-                    self._counts.ended[ack_type or ACK_TYPES[outcome]] += 1
-            if accepted and self.guard is not None and not self._transacted and not repeats and not self._writes:
-                self.guard.add_one(inbound)
-            if self.record is not None:
-                self.record.settled(inbound, outcome, stale=stale)
-            if self._traces:
-                _log_ack(ack_type or self._ack_type(outcome), 1, self._destination)
-            if self._writes and accepted and self.guard is not None:
-                self.guard.acknowledge(() if repeats else (inbound,), self._send, inbound, outcome, joins)
+        with self._choosing:
+            if inbound.settled:
                 return
-            many = len(self._buffered) >= self._plenty
-            submit = self._channel.submit_lazily if many else self._channel.submit
-            submit(self._send, inbound, outcome, joins)
-        except BaseException:  # Ctrl-C: a chosen outcome must leave, because a second call does nothing
-            if chosen:
-                self._send_after_all([(outcome, [inbound])], joins=joins, repeats=repeats)
-            raise
+            inbound.settled = True
+            self._counts.acknowledged_late += stale
+            if accepted:
+                self._counts.acknowledged += 1
+            if not accepted or ack_type is not None:
+                self._counts.ended[ack_type or ACK_TYPES[outcome]] += 1
+        if accepted and self.guard is not None and not self._transacted and not repeats and not self._writes:
+            self.guard.add_one(inbound)
+        if self.record is not None:
+            self.record.settled(inbound, outcome, stale=stale)
+        if self._traces:
+            _log_ack(ack_type or self._ack_type(outcome), 1, self._destination)
+        if self._writes and accepted and self.guard is not None:
+            self.guard.acknowledge(() if repeats else (inbound,), self._send, inbound, outcome, joins)
+            return
+        many = len(self._buffered) >= self._plenty
+        submit = self._channel.submit_lazily if many else self._channel.submit
+        submit(self._send, inbound, outcome, joins)
 
     def settle_batch(self, inbounds: Iterable[Inbound], outcome: Outcome = Outcome.ACCEPTED) -> None:
         """Give several messages the same outcome in one command. Over AMQP, one frame settles consecutive deliveries
         (S27).
         """
-        marked: Runs = []
-        try:
-            self._mark(inbounds, outcome, marked)
-            self.settle_runs(marked)
-        except BaseException:  # as in :meth:`settle`
-            self._send_after_all(marked)
-            raise
+        self.settle_runs(self.mark_runs([(outcome, inbounds)]))
 
     def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:
         """Choose the outcome of each message that has no outcome yet. Return these messages with their outcomes, for
@@ -475,17 +458,16 @@ class Unsettled:
             inbound.sent = True
             self._provider.settle(inbound, outcome, joins)
 
-    def _send_after_all(self, runs: Runs, *, joins: bool = True, repeats: bool = False) -> None:
-        """Submit outcomes again, because the call that chose them was interrupted."""
+    def _send_after_all(self, runs: Runs) -> None:
+        """Submit outcomes again, because the call of the caller that chose them was interrupted."""
         with suppress(Exception):  # for example, the connection is closed: the caller gets the first error
             for outcome, inbounds in runs:
                 for inbound in inbounds:
                     inbound.settled = True
                     if self._writes and outcome is Outcome.ACCEPTED and self.guard is not None:
-                        kept = () if repeats else (inbound,)
-                        self.guard.acknowledge(kept, self._send, inbound, outcome, joins)
+                        self.guard.acknowledge((inbound,), self._send, inbound, outcome, True)
                     else:
-                        self._channel.submit(self._send, inbound, outcome, joins)
+                        self._channel.submit(self._send, inbound, outcome, True)
 
     def _ack_type(self, outcome: Outcome) -> AckType:
         if outcome is Outcome.ACCEPTED and self._session.info.ack_mode.individual:
@@ -519,7 +501,13 @@ class Unsettled:
         with self._choosing:
             stale = list(self.stale)
             self.stale.clear()
-        self.settle_batch(dict.fromkeys([*stale, *delivered]) if stale else delivered, outcome)
+        marked: Runs = []
+        try:
+            self._mark(dict.fromkeys([*stale, *delivered]) if stale else delivered, outcome, marked)
+            self.settle_runs(marked)
+        except BaseException:  # as in :meth:`settle_one`
+            self._send_after_all(marked)
+            raise
         for inbound in delivered:
             self.delivered.pop(inbound, None)
         self._released()
@@ -546,7 +534,12 @@ class Unsettled:
             if outcome is Outcome.ACCEPTED and self.auto:
                 self.consumed(inbound)
             else:
-                self.settle(inbound, outcome)
+                try:
+                    self.settle(inbound, outcome)
+                except BaseException:  # Ctrl-C: a chosen outcome must leave, because a second call does nothing
+                    if inbound.settled and not inbound.sent:
+                        self._send_after_all([(outcome, [inbound])])
+                    raise
             self.forget(inbound)
             self._released()
 

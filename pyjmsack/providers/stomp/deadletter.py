@@ -254,7 +254,8 @@ class DeadLetters:
     def _copied(self, inbound: StompInbound, place: tuple[str, str, str], error: BaseException | None) -> None:
         self._aside.copying -= 1
         if self._engine.failed is not None:
-            if isinstance(error, ConnectionLostException):
+            if isinstance(error, ConnectionLostException) and not self._shared.copy_lost:
+                self._shared.copy_lost = True  # several copies may be on their way over one connection
                 _Refusals.connection_lost(place)
             return
         subscriptions = self._subscriptions

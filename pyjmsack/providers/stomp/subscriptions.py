@@ -96,6 +96,8 @@ class Shared:
         self.dead_letters = dialect.dead_letters
         self.drain_timeout: float | None = None
         self.client_id = self.username = ""
+        self.copy_lost = False
+        """True if this connection was lost while a copy for a dead-letter queue was on its way."""
         self.commits = 0
         """The number of COMMIT frames that this connection has sent."""
         self.ids: Iterator[int] = count(1)
