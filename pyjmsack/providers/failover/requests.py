@@ -28,8 +28,8 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["Requests"]
 
 _ALONE = 1.0
-"""Seconds for which other requests wait behind a suspect. A suspect is a request or send that may make the broker end
-connections. A guilty suspect makes the broker end the connection in less time."""
+"""Seconds for which others wait behind a request that is suspected, or behind all suspected sends together. A suspect
+may make the broker end connections. A guilty suspect makes the broker end the connection in less time."""
 
 
 class Interrupted(NamedTuple):
@@ -76,6 +76,7 @@ class Requests:
         """The request or send that was sent alone, so that only this one is blamed if the connection is lost. ``None``
         if none was sent alone."""
         self._alone_timer: Timer | None = None
+        self._resuming = False
         self._blame = Blame()
         """Counts the connections that were lost while one request or send was sent alone."""
 
@@ -124,23 +125,31 @@ class Requests:
     # -- a request or send that may be the reason why connections are lost --------------------------------------
 
     def _send_alone(self, suspect: PendingSend | Request) -> None:
-        """Let other requests and sends wait until this one is answered, or for a time."""
+        """Let other requests and sends wait until this one is answered, or for a time. Suspected sends that follow one
+        another share this time."""
         self._alone = suspect
-        self._alone_timer = self._connector.call_later(_ALONE, self._waited_alone)
+        if self._alone_timer is None:
+            self._alone_timer = self._connector.call_later(_ALONE, self._waited_alone)
 
     def _waited_alone(self) -> None:
-        """Send the others again, because the answer takes too long. If a send waits, no send is suspected any more:
-        the broker may be slow or full, and each suspect would hold up the others for this time."""
-        if isinstance(self._alone, PendingSend):
-            for item in (self._alone, *self.held):
-                if isinstance(item, PendingSend):
-                    item.losses = None
+        """Send the others again, because the answers take too long. No send is suspected any more: there may be
+        thousands of them, or the broker may be slow or full, and each suspect would hold up the others."""
+        for item in (self._alone, *self.held):
+            if isinstance(item, PendingSend):
+                item.losses = None
         self._end_alone()
 
     def _end_alone(self) -> None:
         """Send other requests again, because the one that was sent alone was answered or takes too long."""
         self.forget_alone()
         self.resume()
+
+    def _answered_alone(self, send: PendingSend) -> None:
+        if send is self._alone:
+            self._alone = None
+            self.resume()
+            if self._alone is None:
+                self.forget_alone()
 
     def forget_alone(self) -> None:
         """Forget the request or send that had to be sent alone, and its timer."""
@@ -150,17 +159,24 @@ class Requests:
             self._alone_timer = None
 
     def resume(self) -> None:
-        """Send the waiting requests and sends in order. Stop at one that must be sent alone."""
-        while self.held and self.member is not None and self._alone is None:
-            pending = next(iter(self.held))
-            del self.held[pending]
-            if isinstance(pending, Request):
-                self._issue(pending)
-            elif pending.producer_id not in self._resources.producers:
-                pending.give_up(self._resources.why_closed(pending.producer_id))
-            else:
-                pending.disarm()
-                self.transmit(pending)
+        """Send the waiting requests and sends in order. Stop at one that must be sent alone. If a provider answers a
+        send at once, this method is called again inside, and only the outer call goes on."""
+        if self._resuming:
+            return
+        self._resuming = True
+        try:
+            while self.held and self.member is not None and self._alone is None:
+                pending = next(iter(self.held))
+                del self.held[pending]
+                if isinstance(pending, Request):
+                    self._issue(pending)
+                elif pending.producer_id not in self._resources.producers:
+                    pending.give_up(self._resources.why_closed(pending.producer_id))
+                else:
+                    pending.disarm()
+                    self.transmit(pending)
+        finally:
+            self._resuming = False
         if self.member is not None:
             self.member.provider.flush()
 
@@ -180,7 +196,7 @@ class Requests:
                 item.losses.add(error)
             else:
                 item.lost(error)
-        suspect, blame = self._alone, self._blame
+        suspect, blame = self._alone if self._alone in reached else None, self._blame
         losses = None if suspect is None else suspect.losses
         blame.lost(broker, losses, error)
         if losses is None or not (losses.reasons >= MOST_LOSSES or blame.silence_convicts):
@@ -233,7 +249,7 @@ class Requests:
                 self._wait_for_broker(item)
         for item in lost.behind:
             if isinstance(item, PendingSend):
-                self.held[item] = None
+                self._hold(item)
             else:
                 self._wait_for_broker(item)
         if lost.guilty is not None:
@@ -335,10 +351,6 @@ class Requests:
                 self._send_alone(send)
             self.member.provider.send(send)
 
-    def _answered_alone(self, send: PendingSend) -> None:
-        if send is self._alone:
-            self._end_alone()
-
     def _is_in_doubt(self, send: PendingSend) -> bool:
         session = self._resources.sessions.get(send.session_id)
         if session is None:
@@ -381,7 +393,7 @@ class Requests:
 
     def _hold(self, send: PendingSend) -> None:
         self.held[send] = None
-        if self._patience is not None:
+        if self._patience is not None and self.member is None and send.timer is None:
             send.timer = self._connector.call_later(self._patience, partial(self._expire, send))
 
     def _expire(self, send: PendingSend) -> None:

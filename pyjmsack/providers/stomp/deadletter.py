@@ -101,6 +101,7 @@ class _Refusals:
         while len(cls.lost) > _MOST_QUEUES:
             cls.lost.pop(next(iter(cls.lost)), None)
         if losses >= _MOST_LOSSES:
+            cls.lost.pop(place)
             cls.add(place)
 
     @classmethod

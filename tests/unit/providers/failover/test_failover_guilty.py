@@ -219,6 +219,50 @@ def test_a_broker_that_is_slow_or_full_holds_suspected_sends_up_for_a_second_tog
     assert len(bench.member.sent) == len(sends)
 
 
+def suspected(count: int, options: str = "") -> tuple[Bench, list[Any]]:
+    """Return sends without an answer that two connections did not survive."""
+    bench = Bench(options=options)
+    bench.session()
+    bench.producer()
+    bench.silent.add("send")
+    sends = [bench.send(str(number)) for number in range(count)]
+    for _ in range(MOST_LOSSES - 1):
+        bench.member.fail()
+        bench.clock.pass_by(0.1)
+    return bench, sends
+
+
+def test_thousands_of_suspected_sends_hold_nobody_up_for_longer_than_a_second_and_do_not_time_out() -> None:
+    """Each cost a round trip, and the others failed, because there was no broker within failover.timeout."""
+    bench, sends = suspected(1000, "failover.timeout=5000")
+    new = bench.send("new")
+    for _ in range(50):  # a broker that answers after 40 ms
+        bench.clock.pass_by(0.04)
+        answered, bench.member.sent = bench.member.sent, []
+        for send in answered:
+            send.done(None)
+    assert [send.outcome for send in (*sends, new)] == [None] * 1001
+
+
+def test_a_broker_that_answers_suspected_sends_at_once_gets_them_all() -> None:
+    """Each answer sent the next one inside, and after some hundred Python's recursion ended."""
+    bench, sends = suspected(3000)
+    bench.silent.clear()
+    answered, bench.member.sent = bench.member.sent, []
+    for send in answered:
+        send.done(None)
+    assert {send.outcome for send in sends} == {None}
+
+
+def test_a_suspected_send_that_does_not_leave_is_not_guilty_of_the_loss() -> None:
+    bench, (send,) = suspected(1)
+    for _ in range(MOST_SILENT_LOSSES + 2):
+        bench.member.unsent.update(bench.member.sent)
+        bench.member.fail()
+        bench.clock.pass_by(2.5)
+    assert send.outcome == "open"
+
+
 def test_a_send_for_which_the_broker_gave_no_credit_is_not_suspected() -> None:
     bench = Bench()
     bench.session()
