@@ -92,7 +92,7 @@ def test_an_acknowledgement_during_a_close_leaves_before_the_link_ends(
     message = taken(consumer)
 
     with monkeypatch.context() as patch:
-        for verb in ("settle", "settle_batch"):
+        for verb in ("settle", "_mark"):
             patch.setattr(Unsettled, verb, closing_first(bench, consumer, getattr(Unsettled, verb)))
         session.acknowledge_message(message)
     bench.runtime.turn()
