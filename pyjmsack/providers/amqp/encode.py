@@ -204,32 +204,8 @@ def _group_fields(message: Message) -> bytes:
 
 
 def _application_properties(held: dict[str, Any]) -> bytes:
-    """Return the application-properties section (3.2.5).
-
-    A property may be a map that another client sent. ActiveMQ Classic ends the connection when a key in it is no text.
-    """
-    section = b"\x00\x53\x74" + encode_map(held, "property")
-    for name, value in held.items():
-        if isinstance(value, (dict, list)) and not _has_text_keys(value):
-            raise MessageFormatException(
-                f"property {name!r} contains a map with a key that is no text; expected keys of type str, because a"
-                " broker may end the connection for another one (S160)"
-            )
-    return section
-
-
-def _has_text_keys(value: Any) -> bool:
-    """Return whether all keys of all maps in a value are texts."""
-    waiting = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, dict):
-            if not all(isinstance(key, str) for key in each):
-                return False
-            waiting += each.values()
-        elif isinstance(each, (list, tuple)):
-            waiting += each
-    return True
+    """Return the application-properties section (3.2.5)."""
+    return b"\x00\x53\x74" + encode_map(held, "property")
 
 
 def _marked(message: Message, held: dict[str, Any] | None) -> dict[str, Any]:

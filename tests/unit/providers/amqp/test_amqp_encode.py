@@ -402,19 +402,3 @@ def test_our_own_codec_reads_every_field_we_write_s165(message: Any, ttl_ms: int
     assert twin.body == message.body
     assert types_of(twin.body) == types_of(message.body)
     assert twin._properties == (message._properties or {})
-
-
-@pytest.mark.parametrize("value", [{1: 2}, {"a": [{1.5: 1}]}, [{None: 1}]])
-def test_a_property_with_a_map_that_classic_cannot_read_is_refused_s160(value: Any) -> None:
-    """Another client sent it to Artemis, and a program forwarded it: Classic ended the connection."""
-    message = Message()
-    message._properties = {"name": value}
-    with pytest.raises(MessageFormatException, match="property 'name' contains a map with a key that is no text"):
-        encode(message, "q")
-
-
-@pytest.mark.parametrize("value", [{"a": {"b": 1}}, ["a", [1]], {}, []])
-def test_other_compound_properties_are_forwarded(value: Any) -> None:
-    message = Message()
-    message._properties = {"name": value}
-    assert read(message).properties["name"] == value
