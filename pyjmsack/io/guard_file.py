@@ -229,8 +229,10 @@ class GuardFile:
         """Return the device and the number of the file that has the name now, or ``None`` if there is no such file."""
         try:
             found = os.stat(self._absolute)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError:  # the process may not look there any more, but the open file still works
+            return self._place
         return found.st_dev, found.st_ino
 
     def _error(self, why: object) -> JMSException:

@@ -109,6 +109,10 @@ class Request:
         """The name of the request in an error."""
         return f"the request {self.verb}"
 
+    def lost(self, error: BaseException) -> None:
+        """Count a connection that was lost before the broker answered."""
+        self.losses.add(error)
+
     def give_up(self, error: BaseException) -> None:
         """Fail the request, because nobody will repeat it."""
         self.done.fail(error)

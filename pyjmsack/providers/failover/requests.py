@@ -77,6 +77,7 @@ class Requests:
         if none was sent alone."""
         self._alone_timer: Timer | None = None
         self._resuming = False
+        """True while :meth:`resume` sends."""
         self._blame = Blame()
         """Counts the connections that were lost while one request or send was sent alone."""
 
@@ -192,10 +193,7 @@ class Requests:
             error: the reason why the connection was lost.
         """
         for item in reached:
-            if isinstance(item, Request):
-                item.losses.add(error)
-            else:
-                item.lost(error)
+            item.lost(error)
         suspect, blame = self._alone if self._alone in reached else None, self._blame
         losses = None if suspect is None else suspect.losses
         blame.lost(broker, losses, error)

@@ -180,8 +180,11 @@ class Subscriptions:
         """True if the broker counts the window in bytes."""
         self.window = dialect.window_size(self._info) if self.prefetch > 1 else 1
         """The number of messages or bytes that the broker sends on one subscription."""
-        self.full_at = int(self.window * _FULL) if self.by_bytes else min(self.window, dialect.pauses_at or self.window)
-        """The number of messages or bytes at which a subscription counts as full."""
+        info = self._info
+        pauses_at = None if info.destination.is_topic or info.exclusive else dialect.pauses_at
+        self.full_at = int(self.window * _FULL) if self.by_bytes else min(self.window, pauses_at or self.window)
+        """The number of messages or bytes at which a subscription counts as full. A topic does not pause, and an
+        exclusive consumer has no second subscription."""
 
     # -- begin and end ------------------------------------------------------------------------------------------
 

@@ -43,9 +43,8 @@ _LOOKED_AT = 100
 _STALL = 0.02
 """Seconds after which a full window is checked again."""
 _LONG_STALL = 0.2
-"""The same, if the inbox has so many messages that the caller will need some time for them."""
+"""The same, if the inbox has ``_FEW`` messages or more, because the caller needs some time for them."""
 _FEW = 50
-"""The number of messages in the inbox for which a caller needs some time."""
 _MOST_BEYOND = 100
 """The broker may send this number of messages more than the window allows. One message more ends the connection."""
 _MOST_WINDOWS = 4
