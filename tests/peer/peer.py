@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import re
 import socket
 import ssl
 import threading
@@ -46,6 +47,8 @@ __all__ = [
 ]
 
 DECLARED, TRANSACTIONAL = 0x33, 0x34
+_BEGIN = re.compile(rb"(\x00S\x11\xc0.{5,6}(?:p\x7f\xff\xff\xff){2})p\x7f\xff\xff\xff", re.DOTALL)
+"""A Begin frame of proton, up to and with its handle-max."""
 ALL_CAPABILITIES = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS")
 
 
@@ -160,6 +163,8 @@ class Script:
     properties: Mapping[str, object] = field(default_factory=lambda: {"product": "scripted-peer", "version": "7.1"})
     idle_timeout: float | None = None
     max_frame_size: int | None = None
+    channel_max: int | None = None
+    handle_max: int | None = None
     max_message_size: int | None = None
     silent: set[str] = field(default_factory=set)
     """Stages at which nothing is said: sasl, open, begin, attach, drain, detach, end, close, heartbeat."""
@@ -251,6 +256,8 @@ class PeerConnection(asyncio.Protocol):
         self._transport.idle_timeout = self.script.idle_timeout or 0
         if self.script.max_frame_size is not None:
             self._transport.max_frame_size = self.script.max_frame_size
+        if self.script.channel_max is not None:
+            self._transport.channel_max = self.script.channel_max
         self._timer: asyncio.TimerHandle | None = None
         self.lost = False
 
@@ -343,11 +350,17 @@ class PeerConnection(asyncio.Protocol):
 
     def _write(self) -> None:
         while self.alive and (size := self._transport.pending()) > 0:
-            data = self._transport.peek(size)
-            self._socket.write(bytes(data))
+            data = bytes(self._transport.peek(size))
+            self._socket.write(self._with_handle_max(data))
             self._transport.pop(len(data))
         if self._transport.pending() < 0:
             self._socket.close()
+
+    def _with_handle_max(self, data: bytes) -> bytes:
+        """Give the Begin frames the handle-max of the script, because proton has no such option."""
+        if self.script.handle_max is None:
+            return data
+        return _BEGIN.sub(lambda found: found[1] + b"p" + self.script.handle_max.to_bytes(4, "big"), data)
 
     def flush(self) -> None:
         """Write what a command produced."""

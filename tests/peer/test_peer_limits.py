@@ -241,6 +241,53 @@ def take_all(consumer: Any) -> None:
         pass
 
 
+@pytest.mark.parametrize("chosen_by", ["peer", "url"])
+@pytest.mark.parametrize("engine", ["python", "proton"])
+def test_a_session_more_than_the_peer_allows_is_refused_alone(face: Face, engine: str, chosen_by: str) -> None:
+    """AMQP 1.0 2.7.1: for such a session, proton wrote nothing more on the connection, without an error."""
+    peer = face.peer(channel_max=2 if chosen_by == "peer" else None)
+    connection = face.connect(peer, f"amqp.engine={engine}", *(["amqp.channelMax=2"] if chosen_by == "url" else []))
+    sessions = [connection.create_session() for _ in range(2)]  # one more is that of the connection
+    neighbour = sessions[0].create_producer(Queue("good"))
+    for _ in range(2):
+        with pytest.raises(ResourceAllocationException, match="all 3 channels of the connection are in use"):
+            connection.create_session()
+    neighbour.send("after")
+    sessions[1].close()
+    connection.create_session().create_producer(Queue("good")).send("in place of the closed one")
+    assert [transfer.message.body for transfer in peer.wait_transfers(2)] == ["after", "in place of the closed one"]
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+def test_a_link_more_than_the_peer_allows_is_refused_alone(face: Face, engine: str) -> None:
+    """AMQP 1.0 2.7.2, as for a session."""
+    peer = face.peer(handle_max=2)
+    session = face.connect(peer, f"amqp.engine={engine}").create_session()
+    neighbour, other = session.create_producer(Queue("good")), session.create_producer(Queue("other"))
+    session.create_consumer(Queue("good"))
+    for create in (session.create_consumer, session.create_producer):
+        with pytest.raises(ResourceAllocationException, match="no free handle, because the peer allows only 3"):
+            create(GUILTY)
+    neighbour.send("after")
+    other.close()
+    session.create_producer(Queue("third")).send("in place of the closed one")
+    assert [transfer.message.body for transfer in peer.wait_transfers(2)] == ["after", "in place of the closed one"]
+
+
+def test_with_proton_a_link_more_than_the_peer_allows_after_a_loss_is_closed_alone(face: Face) -> None:
+    """S104: with our own engine the broker refuses the link, because the attach leaves before the answer to Begin."""
+    peer = face.peer()
+    connection = face.failover(peer, options="nested.amqp.engine=proton&jms.closeLinksThatFailOnReconnect=true")
+    session = connection.create_session()
+    neighbour, lost = session.create_producer(Queue("good")), session.create_producer(Queue("other"))
+    peer.script.handle_max = 0
+    peer.drop()
+    neighbour.send("after")
+    with pytest.raises(ResourceAllocationException, match="no free handle"):
+        lost.send("x")
+    assert [transfer.message.body for transfer in peer.wait_transfers(1)] == ["after"]
+
+
 def test_a_message_larger_than_the_broker_takes_is_not_sent(face: Face) -> None:
     """AMQP 1.0 2.7.3: for one the broker would close the link, which is everybody's who sends there."""
     peer = face.peer(max_message_size=5000)

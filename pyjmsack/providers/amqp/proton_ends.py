@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from proton import Condition, Delivery, Endpoint, Link, Receiver, Sender, Session
 
+from pyjmsack.providers.amqp.engine import StateError
 from pyjmsack.providers.amqp.engine.deliveries import Assembly
 from pyjmsack.providers.amqp.engine.performatives import Attach, Error
 from pyjmsack.providers.amqp.engines import LinkHandler, SessionHandler
@@ -50,8 +51,13 @@ class ProtonSession:
         return None if self._session is None else error_of(self._session.remote_condition)
 
     def attach_sender(self, attach: Attach, owner: LinkHandler) -> ProtonSender:
-        """Attach a link on which this client sends messages."""
+        """Attach a link on which this client sends messages.
+
+        Raises:
+            StateError: the session has no free handle.
+        """
         assert self._session is not None  # the provider attaches nothing to a session that is over
+        self._check_handles()
         link = self._session.sender(attach.link_name)
         return self._with(ProtonSender(self._engine, link, attach, owner, self._tags))
 
@@ -64,10 +70,22 @@ class ProtonSession:
         overdraft: int | None = 0,
         pieces_over: int | None = None,
     ) -> ProtonReceiver:
-        """Attach a link on which this client receives messages. proton has no limit for messages without credit."""
+        """Attach a link on which this client receives messages. proton has no limit for messages without credit.
+
+        Raises:
+            StateError: the session has no free handle.
+        """
         assert self._session is not None  # the provider attaches nothing to a session that is over
+        self._check_handles()
         link = self._session.receiver(attach.link_name)
         return self._with(ProtonReceiver(self._engine, link, attach, owner, max_message_size, pieces_over))
+
+    def _check_handles(self) -> None:
+        """Refuse one link too many. For such a link, proton would write nothing more on the connection, without an
+        error."""
+        most = self._engine.handle_max
+        if len(self._links) > most:
+            raise StateError(f"the session has no free handle, because the peer allows only {most + 1}")
 
     def _with(self, link: L) -> L:
         self._links.add(link)

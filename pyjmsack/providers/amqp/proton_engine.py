@@ -17,6 +17,7 @@ from proton import Collector, Connection, Endpoint, Event, EventType, Link, Prot
 
 from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.loggers import get_logger
+from pyjmsack.providers.amqp.engine import StateError
 from pyjmsack.providers.amqp.engine.frames import EMPTY_FRAME
 from pyjmsack.providers.amqp.engine.idle import LEAST_INTERVAL
 from pyjmsack.providers.amqp.engine.performatives import Open
@@ -105,8 +106,20 @@ class ProtonEngine(AmqpEngine):
         connection.open()
 
     def begin(self, owner: SessionHandler) -> ProtonSession:
-        """Begin a session."""
+        """Begin a session.
+
+        Raises:
+            StateError: all channels are in use. proton would write nothing more on this connection, without an error.
+        """
+        most = min(self._transport.channel_max, self._transport.remote_channel_max)
+        if len(self.sessions) > most:
+            raise StateError(f"all {most + 1} channels of the connection are in use")
         return ProtonSession(self, self._connection.session(), owner)
+
+    @property
+    def handle_max(self) -> int:
+        """The highest number of a link that the peer allows in a session, as far as the peer has answered."""
+        return self._strays.handle_max
 
     def barrier(self) -> None:
         """Send the frames of all earlier calls before the frames of the calls that follow.

@@ -1,4 +1,5 @@
-"""Removes Flow frames that belong to no session, because proton would end the connection for such a frame.
+"""Looks at the frames of a peer before proton gets them. Removes Flow frames that belong to no session, because proton
+would end the connection for such a frame. Reads how many links the peer allows, because proton does not tell.
 
 If a session ends during a drain, Artemis 2.56 still answers the drain, on channel 65535. Our own engine ignores such a
 frame.
@@ -7,18 +8,23 @@ frame.
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import Final
+
+from pyjmsack.providers.amqp.engine.performatives import Begin, decode
 
 __all__ = ["Strays"]
 
 _HEAD: Final = struct.Struct(">IBBH")
 _FLOW: Final = b"\x00\x53\x13"
+_BEGIN: Final = b"\x00\x53\x11"
 _FLOW_SIZE: Final = 512
-"""A frame with more bytes than this is no Flow of Artemis."""
+"""A frame with more bytes than this is no Flow of Artemis. A Begin frame with more bytes is not read."""
 
 
 class Strays:
-    """Removes Flow frames from the bytes of a peer if their channel (the number of a session) cannot exist.
+    """Removes Flow frames from the bytes of a peer if their channel (the number of a session) cannot exist, and reads
+    its Begin frames.
 
     Args:
         channel_max: the highest channel number that this client announces.
@@ -26,6 +32,8 @@ class Strays:
 
     def __init__(self, channel_max: int) -> None:
         self._channel_max = channel_max
+        self.handle_max = 0xFFFFFFFF
+        """The highest number of a link that the peer allows: the smallest one in its Begin frames."""
         self._left = len(b"AMQP\x00\x01\x00\x00")
         """The number of bytes of the present frame, or of the protocol header, that have not arrived yet."""
         self._held = b""
@@ -63,8 +71,22 @@ class Strays:
         if len(start) < _HEAD.size:
             return None
         size, offset, kind, channel = _HEAD.unpack_from(start)
+        if kind == 0 and 4 * offset + len(_BEGIN) <= size <= _FLOW_SIZE:
+            if len(start) < 4 * offset + len(_BEGIN):
+                return None
+            if start.startswith(_BEGIN, 4 * offset):
+                if len(start) < size:
+                    return None
+                self._read(start[4 * offset : size])
+                return 0
         if channel <= self._channel_max or kind != 0 or not _HEAD.size < size <= _FLOW_SIZE:
             return 0
         if len(start) < size:
             return None
         return size if start[4 * offset :].startswith(_FLOW) else 0
+
+    def _read(self, body: bytes) -> None:
+        with suppress(Exception):  # proton reports a malformed frame
+            begin, _ = decode(body, 0, len(body))
+            if isinstance(begin, Begin):
+                self.handle_max = min(self.handle_max, begin.handle_max)
