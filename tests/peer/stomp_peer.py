@@ -67,6 +67,8 @@ class StompPeer:
         self._waiting: list[Received] = []
         self._returned: set[str] = set()
         """What the queue has again after an UNSUBSCRIBE: Classic flags this."""
+        self.secret = ""
+        """The beginning of the names of subscriptions of the client. Tests write and see the rest of the names."""
         self._thread = threading.Thread(target=self._run, name="stomp-peer", daemon=True)
         self._thread.start()
 
@@ -110,6 +112,7 @@ class StompPeer:
 
     def write(self, data: bytes) -> None:
         """Write bytes."""
+        data = data.replace(b"\nsubscription:s", b"\nsubscription:%bs" % self.secret.encode(), 1)  # not in the body
         assert self._socket is not None  # a frame came in
         with contextlib.suppress(OSError):
             self._socket.sendall(data)
@@ -227,6 +230,9 @@ class StompPeer:
                 buffer = b""
 
     def _handle(self, frame: Received) -> None:
+        if frame.command in ("SUBSCRIBE", "UNSUBSCRIBE"):
+            self.secret, _, number = frame.headers["id"].rpartition("s")
+            frame.headers["id"] = f"s{number}"
         with self._changed:
             self.frames.append(frame)
             if self._paused:

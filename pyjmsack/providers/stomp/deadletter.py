@@ -16,7 +16,7 @@ from pyjmsack.destination import Destination, Queue
 from pyjmsack.errors import ConnectionLostException, MessageFormatException
 from pyjmsack.loggers import get_logger
 from pyjmsack.providers.stomp.dialect import StompDialect
-from pyjmsack.providers.stomp.frames import escape, raw_header
+from pyjmsack.providers.stomp.header_lines import escape, raw_header
 from pyjmsack.providers.stomp.heads import check_copy
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.redelivery import LocalRedelivery

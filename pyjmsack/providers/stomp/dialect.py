@@ -17,7 +17,8 @@ from typing import Final
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import MessageFormatException
-from pyjmsack.providers.stomp.frames import Limits, escape, raw_header
+from pyjmsack.providers.stomp.frames import Limits
+from pyjmsack.providers.stomp.header_lines import escape, raw_header
 from pyjmsack.providers.stomp.selector import artemis_filter
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
 
@@ -73,6 +74,8 @@ class StompDialect:
     """Whether the RECEIPT of a SEND confirms the earlier SENDs of the connection too. On Artemis this is true for two
     reasons. Artemis sends the RECEIPT only when everything that its session has begun to store is on the disk. And a
     refused SEND ends the connection, so no later RECEIPT comes."""
+    bare_text: bool = False
+    """Whether a text with a NUL may arrive without a content-length."""
     hides_jmsx: bool = False
     """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
     pauses_at: int | None = None
@@ -208,6 +211,7 @@ def _classic(broker: str) -> StompDialect:
         nacks=True,
         own_ids=True,
         errors_end=False,
+        bare_text=True,
         hides_jmsx=True,
         pauses_at=200,
         pending_limit=True,

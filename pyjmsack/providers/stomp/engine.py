@@ -12,7 +12,9 @@ from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormat
 from pyjmsack.loggers import get_logger
 from pyjmsack.message import BodySource
 from pyjmsack.providers.stomp.errors import error_of
-from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal, decode_head, raw_header
+from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal
+from pyjmsack.providers.stomp.header_lines import decode_head, raw_header
+from pyjmsack.providers.stomp.text_end import TextEnd
 from pyjmsack.providers.stomp.upload import Upload, Uploads
 from pyjmsack.spi.engine import Reading, Stream, loss
 from pyjmsack.spi.envelope import Payload, StreamedPayload
@@ -43,6 +45,8 @@ _GROUP = 64
 _GROUP_BYTES = 1 << 16
 """The number of bytes after which a group of requests gets its RECEIPT, even if the group has fewer than ``_GROUP``
 requests."""
+_SECRET_BYTES = 9
+"""The number of random bytes in the names of receipts and subscriptions."""
 _MILLISECONDS = re.compile(r"[0-9]{1,10}")
 _SECRET = re.compile(rb"(\npasscode:)[^\n]*")
 
@@ -102,6 +106,9 @@ class StompEngine:
         self._group = _Together([])
         """Callbacks that wait for the receipt of the last frame of a burst."""
         self._number = 0
+        self.secret = b""
+        """The beginning of the names of all receipts and subscriptions, if texts may contain a NUL. No producer knows
+        this beginning, so no producer can write frames for this connection into the text of a message."""
         self._connected = False
         self._interval = self._peer_interval = 0.0
         self._sent = self._received = False
@@ -258,13 +265,19 @@ class StompEngine:
         if parser.begun != number:
             self._awaited = parser.begun, now
         elif now - since >= _PROBE and parser.proof not in self._receipts:
-            parser.proof = b"probe-%s" % secrets.token_hex(16).encode()
+            parser.proof = b"%bprobe-%b" % (self.secret, secrets.token_hex(16).encode())
             self._receipts[parser.proof] = _ignored
             self._output.append(b"BEGIN\ntransaction:%b\n\n\0" % parser.proof)
             self._output.append(b"ABORT\ntransaction:%b\nreceipt:%b\n\n\0" % (parser.proof, parser.proof))
             self.flush()
 
     # -- for the provider ---------------------------------------------------------------------------------------
+
+    def expect_nul(self, place: str) -> None:
+        """Expect texts that contain a NUL although their frames have no content-length. ``place`` is the address of the
+        broker."""
+        self.secret = secrets.token_urlsafe(_SECRET_BYTES).encode() + b"-"
+        self._parser.text_end = TextEnd(self.secret, place)
 
     def write(self, *pieces: bytes) -> None:
         """Write a frame that asks for no RECEIPT."""
@@ -284,7 +297,7 @@ class StompEngine:
             answered(self.failed)
             return
         self._number += 1
-        receipt = b"%d" % self._number
+        receipt = b"%b%d" % (self.secret, self._number)
         self._receipts[receipt] = answered
         if unnamed:
             self._unnamed[receipt] = None
@@ -316,7 +329,7 @@ class StompEngine:
 
     def _end_group(self) -> None:
         self._number += 1
-        receipt = b"%d" % self._number
+        receipt = b"%b%d" % (self.secret, self._number)
         group, self._group = self._group, _Together([])
         self._receipts[receipt] = group if len(group.answers) > 1 else group.answers[0]
         self._output[group.end + 1] = b"\nreceipt:%s\n" % receipt
@@ -392,6 +405,8 @@ class StompEngine:
             head, body, "the broker refused the request" if answered else "the broker ended the connection"
         )
         if answered is None:
+            if self._parser.text_end is not None and self._parser.text_end.convict():
+                error = ConnectionLostException(f"the broker, or the text of a message, ended the connection: {error}")
             self.fail(error if not self._connected or isinstance(error, ConnectionLostException) else _lost(error))
             return
         answered(error)

@@ -16,7 +16,7 @@ from pyjmsack.errors import (
     MessageFormatException,
     ResourceAllocationException,
 )
-from pyjmsack.providers.stomp.frames import decode_head, raw_header
+from pyjmsack.providers.stomp.header_lines import decode_head, raw_header
 
 __all__ = ["error_of"]
 

@@ -1,4 +1,4 @@
-"""Cuts STOMP 1.1 and 1.2 frames out of bytes that arrive in pieces of any size, and escapes header lines.
+"""Cuts STOMP 1.1 and 1.2 frames out of bytes that arrive in pieces of any size.
 
 This module does not decode header lines and bodies. It returns each frame as its command, its header lines as they
 came, and its body. It reads every byte only a few times, and :class:`Limits` bounds the memory that a broker can use.
@@ -17,19 +17,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, cast
 
-from pyjmsack.errors import ConnectionLostException, MessageFormatException
+from pyjmsack.errors import ConnectionLostException
+from pyjmsack.providers.stomp.header_lines import NAMING, raw_header
+from pyjmsack.providers.stomp.text_end import TextEnd
 
-__all__ = [
-    "Frame",
-    "FrameParser",
-    "Limits",
-    "Refusal",
-    "decode_head",
-    "escape",
-    "has_legal_head",
-    "lines_that_name",
-    "raw_header",
-]
+__all__ = ["Frame", "FrameParser", "Limits", "Refusal"]
 
 
 class Refusal(NamedTuple):
@@ -37,8 +29,8 @@ class Refusal(NamedTuple):
 
     reason: str
     whole: bool
-    """True if the whole frame is kept. If false, only the header lines of :func:`lines_that_name` are kept, and no
-    body."""
+    """True if the whole frame is kept. If false, only the header lines of :func:`.header_lines.lines_that_name` are
+    kept, and no body."""
     size: int
     """The number of bytes of the frame."""
 
@@ -62,16 +54,6 @@ _INCOMPLETE = -1
 _LONGEST_NAME = 65536
 """If a message is too large to be kept, only some of its header lines are kept, and only lines of at most this number
 of bytes."""
-_NAMING = re.compile(
-    rb"\n(subscription|message-id|ack|content-length|redelivered|persistent|priority|expires|timestamp|browser"
-    rb"|NATIVE_MESSAGE_ID|JMS_AMQP_NATIVE):[^\n]*"
-)
-
-_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
-_ALL_BUT_COLONS = bytes({*range(256)} - {*b"\n:"})
-_ESCAPED = re.compile(rb"[^\\]*(?:\\[\\cnr][^\\]*)*")
-"""A pattern for header lines in which each backslash begins a legal escape."""
-_UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
 _DIGITS = 12
 """The largest number of digits of a content-length."""
 
@@ -120,14 +102,23 @@ class FrameParser:
         self.proof: bytes | None = None
         """Random bytes that this client sent to the broker, and to nobody else, after the pending frame began. If these
         bytes appear inside the body of this frame, the content-length of the frame is wrong."""
+        self.text_end: TextEnd | None = None
+        """Decides which NUL ends the body of a message. ``None`` means that the broker gives each body that contains a
+        NUL its right length."""
         self.broken: ConnectionLostException | None = None
         """The error that ends the stream, because the bytes behind the returned frames are not STOMP. ``None`` while
         the stream is good."""
 
     @property
     def waits(self) -> bool:
-        """True while the body of the pending frame has fewer bytes than its content-length says."""
-        return bool(self._wanted) or (self._skipping is not None and self._skipping.measured)
+        """True while the body of the pending frame has fewer bytes than its content-length says, or while it is
+        doubtful whether the body has ended."""
+        skipping = self._skipping
+        return bool(self._wanted) or self._doubtful or (skipping is not None and skipping.measured)
+
+    @property
+    def _doubtful(self) -> bool:
+        return self.text_end is not None and self.text_end.searched > 0
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that these bytes complete. If some of the bytes are not STOMP, set ``broken`` and return
@@ -159,7 +150,7 @@ class FrameParser:
                 position = self._split(data, position, frames)
             else:
                 position = self._skip(self._skipping, data, position, frames)
-        # an incomplete frame was searched from its beginning to the end of the data
+        # an incomplete frame, or the end of a frame that is skipped, was searched to the end of the data
         kept = len(data) - self._searched if position == _INCOMPLETE else len(data)
         if data is pending:
             del pending[:kept]  # which moves nothing
@@ -171,7 +162,8 @@ class FrameParser:
         if end < 0:
             if skipping.holds(self.proof, data, position):
                 raise _malformed(_length_fault(_MESSAGE, skipping.length))
-            return len(data)
+            self._searched = skipping.doubtful
+            return _INCOMPLETE if skipping.doubtful else len(data)
         frames.append(skipping.frame())
         self._skipping = None
         return end
@@ -180,11 +172,13 @@ class FrameParser:
         """Return True if the parser should read the pending frame again, because it may be complete or is too large to
         be kept."""
         pending, limits = self._pending, self._limits
+        if self._skipping is not None:
+            return True
         if self._wanted:
             self._disproved = self._proves_end(pending)
             return self._disproved or len(pending) >= self._wanted
         if self._body:
-            found = pending.find(b"\0", self._searched) >= 0
+            found = self._doubtful or pending.find(b"\0", self._searched) >= 0
             self._searched = len(pending)
             return found or len(pending) - self._body > limits.body
         found = _HEAD_END.search(pending, max(0, self._searched - 2)) is not None
@@ -247,7 +241,12 @@ class FrameParser:
                     return self._keep(data, position, body=body - position, wanted=start + 1 - position)
                 if declared < 0 or self._disproved or data[start]:  # wrong length: the body ends at the first NUL
                     reason, start, self._disproved = _length_fault(command, length), body, False
-            body_end = data.find(b"\0", start)
+            if self.text_end is None or command != _MESSAGE:
+                body_end = data.find(b"\0", start)
+            else:
+                body_end = self._search_end(self.text_end, data, position, start, head)
+                if length is not None and reason is None and body_end > start:
+                    reason = _length_fault(command, length)
             if (size if body_end < 0 else body_end) - body > limits.body:
                 return self._too_large(command, position)
             if body_end < 0:
@@ -258,15 +257,25 @@ class FrameParser:
             position = body_end + 1
         return size
 
+    def _search_end(self, text_end: TextEnd, data: bytes, position: int, start: int, head: bytes) -> int:
+        nul = data.find(b"\0", max(start, position + text_end.searched))
+        if nul < 0:
+            if text_end.searched:
+                text_end.searched = len(data) - position
+            return -1
+        return text_end.search(data, position, nul, head)
+
     def _keep(self, data: bytes, position: int, *, body: int = 0, wanted: int = 0) -> int:
         self._body, self._wanted = body, wanted
-        if wanted:
+        if wanted or self._doubtful:
             self.begun += 1
         self._searched = len(data) - position
         return _INCOMPLETE
 
     def _start_skipping(self, reason: str, position: int) -> int:
-        self._skipping = Skipping(reason, self._limits.header_line)
+        if self.text_end is not None:
+            self.text_end.searched = 0
+        self._skipping = Skipping(reason, self._limits.header_line, self.text_end)
         self.begun += 1
         return position
 
@@ -310,20 +319,25 @@ class FrameParser:
 
 class Skipping:
     """A MESSAGE frame that is too large to be kept. This object reads the frame to its end, and keeps only the header
-    lines that :func:`lines_that_name` would return.
+    lines that :func:`.header_lines.lines_that_name` would return.
 
     Args:
         reason: the reason why the frame is refused.
         longest: the largest number of bytes of a header line that is kept.
+        text_end: as :attr:`FrameParser.text_end`.
     """
 
-    def __init__(self, reason: str, longest: int) -> None:
+    def __init__(self, reason: str, longest: int, text_end: TextEnd | None = None) -> None:
         self._reason = reason
         self._longest = min(longest, _LONGEST_NAME)
+        self._text_end = text_end
         self._lines: dict[bytes, bytes] = {}
         self._tail = b""
         """While the header lines arrive, the beginning of a line whose end has not arrived yet. While the body arrives,
         the last bytes of the body."""
+        self.doubtful = 0
+        """The number of bytes at the end of the data that have to be read again, because more bytes decide whether the
+        body has ended."""
         self._size = 0
         self._rest: int | None = None
         """The number of bytes of the body that are still missing. ``None`` if the length of the body is not known."""
@@ -355,7 +369,7 @@ class Skipping:
         if not self._in_body:
             position = self._read_head(data[position:] if position else data, position)
         end = -1 if position < 0 else self._read_body(data, position)
-        self._size += (len(data) if end < 0 else end) - start
+        self._size += (len(data) - self.doubtful if end < 0 else end) - start
         return end
 
     def _read_head(self, data: bytes, offset: int) -> int:
@@ -365,7 +379,7 @@ class Skipping:
         text = self._tail + data
         match = _HEAD_END.search(text)
         last = text.rfind(b"\n") if match is None else match.start()
-        for line in _NAMING.finditer(text, 0, max(0, last)):
+        for line in NAMING.finditer(text, 0, max(0, last)):
             if len(line[0]) <= self._longest:
                 self._lines.setdefault(line[1], line[0])
         if match is None:
@@ -378,14 +392,23 @@ class Skipping:
         return offset + match.end() - kept
 
     def _read_body(self, data: bytes, position: int) -> int:
-        if self._rest is None:
-            return data.find(b"\0", position) + 1 or -1
-        here = len(data) - position
-        if here <= self._rest:
+        here, rest = len(data) - position, self._rest or 0
+        if self._rest is not None and here <= rest:
             self._rest -= here
             return -1
-        end = data.find(b"\0", position + self._rest)
         self._rest = None
+        if self._text_end is None:
+            return data.find(b"\0", position + rest) + 1 or -1
+        return self._search_end(self._text_end, data, position + rest)
+
+    def _search_end(self, text_end: TextEnd, data: bytes, position: int) -> int:
+        nul, self.doubtful = data.find(b"\0", position), 0
+        if nul < 0:
+            return -1
+        before = position - 1  # so that the number of searched bytes is never 0, which would mean "no doubt"
+        end = text_end.search(data, before, nul, self._lines.get(b"message-id", b""))
+        if end < 0:
+            self.doubtful = len(data) - before - text_end.searched
         return end + 1 or -1
 
     def frame(self) -> Frame:
@@ -410,15 +433,6 @@ def _length_fault(command: bytes, length: bytes) -> str:
     return fault
 
 
-def lines_that_name(head: bytes) -> bytes:
-    """Return the header lines that are needed to acknowledge, check and recognise a message. If several lines have the
-    same name, only the first is returned."""
-    lines: dict[bytes, bytes] = {}
-    for line in _NAMING.finditer(head):
-        lines.setdefault(line[1], line[0])
-    return b"".join(lines.values())
-
-
 def _head_end(data: bytes, position: int) -> tuple[int, int]:
     """Return two positions: where the header lines end, and where the body starts. The first one is -1 if the header
     lines are not complete."""
@@ -438,81 +452,3 @@ def _command(raw: bytes) -> bytes:
 
 def _malformed(text: str) -> ConnectionLostException:
     return ConnectionLostException(f"the peer sent bytes that are not a STOMP frame: {text}")
-
-
-def raw_header(head: bytes, key: bytes) -> bytes | None:
-    r"""Return the value of the first header line that begins with ``key`` (``b"\nname:"``). Its escapes are kept."""
-    start = head.find(key)
-    if start < 0:
-        return None
-    start += len(key)
-    end = head.find(b"\n", start)
-    value = head[start:] if end < 0 else head[start:end]
-    return value[:-1] if value.endswith(b"\r") else value
-
-
-def has_legal_head(head: bytes) -> bool:
-    """Return True if each header line has a colon, and each backslash begins an escape of STOMP. :func:`decode_head`
-    accepts only such lines."""
-    if b"\n\n" in head.translate(None, _ALL_BUT_COLONS) + b"\n":  # quicker than a look at each line
-        return False
-    backslashes = head.count(b"\\")
-    # most heads have escaped colons only, and counting them is quicker than the expression
-    return backslashes == head.count(b"\\c") or _ESCAPED.fullmatch(head) is not None
-
-
-def decode_head(head: bytes) -> dict[str, str]:
-    """Return all header lines. If several lines have the same name, the first line counts (STOMP 1.2, Repeated Header
-    Entries).
-
-    Raises:
-        MessageFormatException: the lines are not UTF-8, a line has no colon, or a backslash begins no escape of STOMP.
-    """
-    try:
-        text = head.decode()
-    except UnicodeDecodeError as error:
-        raise MessageFormatException(f"header lines are not UTF-8 at byte {error.start}") from error
-    lines = text.split("\n")
-    if "\r" in text:
-        lines = [line.removesuffix("\r") for line in lines]
-    lines.reverse()
-    lines.pop()  # the empty part before the first line feed
-    try:
-        pairs = dict([line.split(":", 1) for line in lines])
-    except ValueError as error:
-        raise MessageFormatException("a header line has no colon") from error
-    if "\\" in text:
-        if _ESCAPED.fullmatch(head) is None:
-            unescape(text)  # it raises, also for a line that does not count because its name came before
-        return {unescape(name): unescape(value) for name, value in pairs.items()}
-    return pairs
-
-
-def unescape(text: str) -> str:
-    """Return the text of a header line without the escapes of STOMP 1.2.
-
-    Raises:
-        MessageFormatException: a backslash begins no escape of STOMP.
-    """
-    return _ESCAPE.sub(_replacement, text) if "\\" in text else text
-
-
-def _replacement(match: re.Match[str]) -> str:
-    plain = _UNESCAPED.get(match[1])
-    if plain is None:
-        raise MessageFormatException(f"{match[0]!r} in a header line is not an escape of STOMP")
-    return plain
-
-
-def escape(text: str) -> str:
-    """Return ``text`` with the escapes of a header line of STOMP 1.2. STOMP 1.1 has the same escapes, except the escape
-    for a carriage return."""
-    if "\\" in text:
-        text = text.replace("\\", "\\\\")
-    if ":" in text:
-        text = text.replace(":", "\\c")
-    if "\n" in text:
-        text = text.replace("\n", "\\n")
-    if "\r" in text:
-        text = text.replace("\r", "\\r")
-    return text

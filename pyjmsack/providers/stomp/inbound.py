@@ -21,14 +21,8 @@ from pyjmsack.message import (
 )
 from pyjmsack.message.headers import Headers
 from pyjmsack.providers.stomp.dialect import StompDialect, parse_destination
-from pyjmsack.providers.stomp.frames import (
-    Refusal,
-    decode_head,
-    has_legal_head,
-    lines_that_name,
-    raw_header,
-    unescape,
-)
+from pyjmsack.providers.stomp.frames import Refusal
+from pyjmsack.providers.stomp.header_lines import decode_head, has_legal_head, lines_that_name, raw_header, unescape
 from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY
 from pyjmsack.spi.registry import decode_foreign
 from pyjmsack.spi.stomp_names import BODY, COPY, properties_of

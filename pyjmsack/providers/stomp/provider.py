@@ -21,7 +21,8 @@ from pyjmsack.message import Message
 from pyjmsack.providers.stomp.dialect import StompDialect, dialect_of
 from pyjmsack.providers.stomp.encode import encode
 from pyjmsack.providers.stomp.engine import StompEngine
-from pyjmsack.providers.stomp.frames import Limits, Refusal, escape
+from pyjmsack.providers.stomp.frames import Limits, Refusal
+from pyjmsack.providers.stomp.header_lines import escape
 from pyjmsack.providers.stomp.heads import check_connect_line, encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.receiver import StompReceiver
@@ -128,6 +129,8 @@ class StompProvider(Lifecycle[StompEngine]):
         dialect = self._dialect = dialect_of(broker, options.queue_prefix, options.topic_prefix)
         engine = self._the_engine
         engine.errors_end = dialect.errors_end
+        if dialect.bare_text:
+            engine.expect_nul(str(self._url.endpoints[0]))
         self._escape = escape if spoken == "1.2" else _escape_11
         shared = self._shared = Shared(engine, self._connector, dialect, self.generation, str(self._url.endpoints[0]))
         shared.ack_by_id = spoken == "1.2"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from pyjmsack.errors import JMSException
 from pyjmsack.providers.stomp.deadletter import DeadLetters
 from pyjmsack.providers.stomp.drain import Drain
-from pyjmsack.providers.stomp.frames import Refusal, raw_header
+from pyjmsack.providers.stomp.frames import Refusal
+from pyjmsack.providers.stomp.header_lines import raw_header
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.late import LateAcks
 from pyjmsack.providers.stomp.redelivery import LocalRedelivery

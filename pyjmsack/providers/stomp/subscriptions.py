@@ -12,7 +12,8 @@ from typing import Protocol
 from pyjmsack.providers.stomp.caution import Caution
 from pyjmsack.providers.stomp.dialect import StompDialect
 from pyjmsack.providers.stomp.engine import StompEngine
-from pyjmsack.providers.stomp.frames import Refusal, raw_header
+from pyjmsack.providers.stomp.frames import Refusal
+from pyjmsack.providers.stomp.header_lines import raw_header
 from pyjmsack.providers.stomp.heads import encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.memory import DeliveryCounts
@@ -195,7 +196,7 @@ class Subscriptions:
             answered: called with the error of the broker, or with ``None``.
         """
         assert self._receiver is not None  # a closed consumer opens no subscription
-        subscription = StompSubscription(b"s%d" % next(self._shared.ids), self._receiver)
+        subscription = StompSubscription(b"%bs%d" % (self._engine.secret, next(self._shared.ids)), self._receiver)
         self.all.append(subscription)
         self._shared.subscriptions[subscription.id] = subscription
         self._engine.ask(

@@ -15,7 +15,7 @@ from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.failover.encoding import Encoding, MemberEncoder, translate
 from pyjmsack.providers.stomp.dialect import dialect_of
 from pyjmsack.providers.stomp.encode import encode as encode_stomp
-from pyjmsack.providers.stomp.frames import escape
+from pyjmsack.providers.stomp.header_lines import escape
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.types import Byte, Float

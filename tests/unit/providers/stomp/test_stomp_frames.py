@@ -21,15 +21,8 @@ from pyjmsack.errors import (
 )
 from pyjmsack.providers.stomp import frames
 from pyjmsack.providers.stomp.errors import error_of
-from pyjmsack.providers.stomp.frames import (
-    Frame,
-    FrameParser,
-    Limits,
-    decode_head,
-    escape,
-    has_legal_head,
-    raw_header,
-)
+from pyjmsack.providers.stomp.frames import Frame, FrameParser, Limits
+from pyjmsack.providers.stomp.header_lines import decode_head, escape, has_legal_head, raw_header
 
 LIMITS = Limits(body=100_000, headers=50, header_line=1000)
 

@@ -20,6 +20,8 @@ from pyjmsack.spi.resources import ConsumerInfo, Subscription
 class Engine:
     """Keeps the requests until the test answers them."""
 
+    secret = b""
+
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, Callable[[BaseException | None], None]]] = []
 

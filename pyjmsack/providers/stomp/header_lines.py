@@ -1,0 +1,108 @@
+"""Reads and writes the header lines of STOMP frames, with their escapes (STOMP 1.2, Value Encoding)."""
+
+from __future__ import annotations
+
+import re
+
+from pyjmsack.errors import MessageFormatException
+
+__all__ = ["NAMING", "decode_head", "escape", "has_legal_head", "lines_that_name", "raw_header", "unescape"]
+
+NAMING = re.compile(
+    rb"\n(subscription|message-id|ack|content-length|redelivered|persistent|priority|expires|timestamp|browser"
+    rb"|NATIVE_MESSAGE_ID|JMS_AMQP_NATIVE):[^\n]*"
+)
+"""The header lines that are needed to acknowledge, check and recognise a message."""
+
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_ALL_BUT_COLONS = bytes({*range(256)} - {*b"\n:"})
+_ESCAPED = re.compile(rb"[^\\]*(?:\\[\\cnr][^\\]*)*")
+"""A pattern for header lines in which each backslash begins a legal escape."""
+_UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
+
+
+def lines_that_name(head: bytes) -> bytes:
+    """Return the header lines that are needed to acknowledge, check and recognise a message. If several lines have the
+    same name, only the first is returned."""
+    lines: dict[bytes, bytes] = {}
+    for line in NAMING.finditer(head):
+        lines.setdefault(line[1], line[0])
+    return b"".join(lines.values())
+
+
+def raw_header(head: bytes, key: bytes) -> bytes | None:
+    r"""Return the value of the first header line that begins with ``key`` (``b"\nname:"``). Its escapes are kept."""
+    start = head.find(key)
+    if start < 0:
+        return None
+    start += len(key)
+    end = head.find(b"\n", start)
+    value = head[start:] if end < 0 else head[start:end]
+    return value[:-1] if value.endswith(b"\r") else value
+
+
+def has_legal_head(head: bytes) -> bool:
+    """Return True if each header line has a colon, and each backslash begins an escape of STOMP. :func:`decode_head`
+    accepts only such lines."""
+    if b"\n\n" in head.translate(None, _ALL_BUT_COLONS) + b"\n":  # quicker than a look at each line
+        return False
+    backslashes = head.count(b"\\")
+    # most heads have escaped colons only, and counting them is quicker than the expression
+    return backslashes == head.count(b"\\c") or _ESCAPED.fullmatch(head) is not None
+
+
+def decode_head(head: bytes) -> dict[str, str]:
+    """Return all header lines. If several lines have the same name, the first line counts (STOMP 1.2, Repeated Header
+    Entries).
+
+    Raises:
+        MessageFormatException: the lines are not UTF-8, a line has no colon, or a backslash begins no escape of STOMP.
+    """
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        raise MessageFormatException(f"header lines are not UTF-8 at byte {error.start}") from error
+    lines = text.split("\n")
+    if "\r" in text:
+        lines = [line.removesuffix("\r") for line in lines]
+    lines.reverse()
+    lines.pop()  # the empty part before the first line feed
+    try:
+        pairs = dict([line.split(":", 1) for line in lines])
+    except ValueError as error:
+        raise MessageFormatException("a header line has no colon") from error
+    if "\\" in text:
+        if _ESCAPED.fullmatch(head) is None:
+            unescape(text)  # it raises, also for a line that does not count because its name came before
+        return {unescape(name): unescape(value) for name, value in pairs.items()}
+    return pairs
+
+
+def unescape(text: str) -> str:
+    """Return the text of a header line without the escapes of STOMP 1.2.
+
+    Raises:
+        MessageFormatException: a backslash begins no escape of STOMP.
+    """
+    return _ESCAPE.sub(_replacement, text) if "\\" in text else text
+
+
+def _replacement(match: re.Match[str]) -> str:
+    plain = _UNESCAPED.get(match[1])
+    if plain is None:
+        raise MessageFormatException(f"{match[0]!r} in a header line is not an escape of STOMP")
+    return plain
+
+
+def escape(text: str) -> str:
+    """Return ``text`` with the escapes of a header line of STOMP 1.2. STOMP 1.1 has the same escapes, except the escape
+    for a carriage return."""
+    if "\\" in text:
+        text = text.replace("\\", "\\\\")
+    if ":" in text:
+        text = text.replace(":", "\\c")
+    if "\n" in text:
+        text = text.replace("\n", "\\n")
+    if "\r" in text:
+        text = text.replace("\r", "\\r")
+    return text
