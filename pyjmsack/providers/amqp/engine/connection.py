@@ -20,7 +20,19 @@ from pyjmsack.providers.amqp.engine.frames import (
 )
 from pyjmsack.providers.amqp.engine.idle import IdleTimes
 from pyjmsack.providers.amqp.engine.link import Link
-from pyjmsack.providers.amqp.engine.performatives import Begin, Close, Composite, End, Error, Flow, Open, decode, encode
+from pyjmsack.providers.amqp.engine.performatives import (
+    Begin,
+    Close,
+    Composite,
+    Disposition,
+    End,
+    Error,
+    Flow,
+    Open,
+    Transfer,
+    decode,
+    encode,
+)
 from pyjmsack.providers.amqp.engine.session import HANDLERS, LARGEST_WINDOW, Session
 
 __all__ = ["Connection"]
@@ -281,16 +293,18 @@ class Connection:
                 elif session is not None and kind == DISPOSITION:
                     yield from session.on_disposition(buffer, start, end)
                 else:
-                    yield from self._on_frame(channel, session, *decode(buffer, start, end), end)
+                    yield from self._on_frame(channel, session, buffer, start, end)
                 if self._over:
                     return
         except ViolationError as violation:
             yield self._fail(violation)
 
-    def _on_frame(
-        self, channel: int, session: Session | None, performative: Composite, after: int, end: int
-    ) -> list[Event]:
+    def _on_frame(self, channel: int, session: Session | None, buffer: bytes, start: int, end: int) -> list[Event]:
+        performative, after = decode(buffer, start, end)
         kind = type(performative)
+        if kind is Transfer and session is not None:  # its descriptor has another legal spelling than TRANSFER
+            event = session.on_transfer(buffer, start, end)
+            return [] if event is None else [event]
         if after != end:
             raise ViolationError(FRAMING_ERROR, f"{end - after} bytes follow {performative.name}; expected none")
         if isinstance(performative, Open):
@@ -307,6 +321,8 @@ class Connection:
             raise ViolationError(
                 "amqp:not-allowed", f"{performative.name} came on channel {channel}, which has no session"
             )
+        if kind is Disposition:  # its descriptor has another legal spelling than DISPOSITION
+            return session.on_disposition(buffer, start, end)
         if isinstance(performative, End):
             return self._on_end(channel, session, performative)
         handler = HANDLERS.get(kind)

@@ -53,6 +53,9 @@ no state."""
 def read_transfer(data: bytes, start: int, end: int) -> TransferFrame:
     """Read the transfer, a frame with a message, whose descriptor is at ``start``.
 
+    The descriptor may have any legal spelling. Only :data:`TRANSFER` has the code of a list three bytes later, so the
+    fast reader takes no other spelling. The same is true of :func:`read_disposition`.
+
     Raises:
         ViolationError: the transfer is malformed.
     """
