@@ -18,6 +18,7 @@ ROWS = re.findall(r"^\| (.+?) \| (.+?) \| ?(.*?) ?\|$", PAGE.read_text(), re.MUL
 ROOMS = (
     "aio",
     "app",
+    "cli/health.py",
     "core",
     "io",
     "kombu",
@@ -31,7 +32,8 @@ ROOMS = (
     "uri",
     "*.py",
 )
-"""Where a broker, a producer or a URL can choose. Other folders work for the user who calls them."""
+"""Where a broker, a producer or a URL can choose. Other folders work for the user who calls them, except
+for the health server."""
 WORDS = re.compile("DEEPEST|DEPTH|KEPT|LARGEST|LEAST|LIMIT|LONGEST|MAX|MOST|SHOWN|TORN|WINDOW")
 """What the name of a limit has in it."""
 
@@ -120,6 +122,9 @@ LIMITS = {
     "tracing: characters of one entry of `baggage`": "otel/limits.py BAGGAGE_LONGEST_MEMBER",
     "tracing: characters of `tracestate`": "otel/limits.py TRACESTATE_LIMIT",
     "tracing: entries of `tracestate`": "otel/limits.py TRACESTATE_MEMBERS",
+    "connections of `--health-port`": "cli/health.py _MOST",
+    "probes that wait while": "cli/health.py _MOST_WAITING",
+    "a request to `--health-port`": "cli/health.py _LARGEST",
     "HTTP answers of a WebSocket handshake": "io/websocket.py _LONGEST_HEAD",
     "one line of such an answer": "io/websocket.py _LONGEST_LINE",
     "dead-letter queues whose refused copies": "providers/stomp/deadletter.py _MOST_QUEUES",

@@ -104,6 +104,154 @@ def test_probes_that_gave_up_hold_few_threads_and_delay_no_other_probe(monkeypat
             ask(port, "ready")
 
 
+class Watched(threading.Semaphore):
+    """Tells when somebody has to wait for it."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(value)
+        self.waiting = threading.Event()
+
+    def acquire(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        if blocking:
+            self.waiting.set()
+        return super().acquire(blocking, timeout)
+
+
+def test_a_connection_that_was_cut_counts_until_its_thread_has_ended() -> None:
+    """There were more threads than connections, because a thread that was at work did not notice the cut."""
+    inside, most, over, done = 0, 0, threading.Event(), threading.Event()
+    lock = threading.Lock()
+
+    def handler(*_: Any) -> None:
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        over.wait(60)
+        with lock:
+            inside -= 1
+            if not inside:
+                done.set()
+
+    with module._Server(("127.0.0.1", 0), handler) as server, ExitStack() as stack:
+        stack.callback(over.set)
+        server._places = Watched(module._MOST)
+        pairs = [tuple(map(stack.enter_context, socket.socketpair())) for _ in range(module._MOST + 1)]
+        for ours, _ in pairs[:-1]:
+            server.process_request(ours, None)
+        late = threading.Thread(target=server.process_request, args=(pairs[-1][0], None))
+        late.start()
+        assert server._places.waiting.wait(60)
+        assert pairs[0][1].recv(1) == b""  # the oldest is cut
+        wait_until(lambda: inside == module._MOST)
+        over.set()
+        late.join(60)
+        assert done.wait(60)
+    assert most <= module._MOST
+
+
+def test_a_thread_in_a_check_is_not_waited_for_to_admit_a_probe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another connection makes room, although that of the check is the oldest one."""
+    monkeypatch.setattr(module, "_PATIENCE", 60.0)
+    monkeypatch.setattr(module, "_MOST", 2)
+    monkeypatch.setattr(module._Handler, "timeout", 60.0)
+    begun, over = threading.Event(), threading.Event()
+
+    def stuck() -> dict[str, Any]:
+        begun.set()
+        over.wait(60)
+        return UP
+
+    with serving_health(stuck, "127.0.0.1", 0) as port, ExitStack() as stack:
+        stack.callback(over.set)
+        first = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        first.sendall(b"GET /health/ready HTTP/1.0\r\n\r\n")
+        assert begun.wait(60)
+        slow = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+        slow.sendall(b"GET /health/li")
+        assert [ask(port) for _ in range(3)] == [200, 200, 200]
+        assert slow.recv(1) == b""
+        over.set()
+        assert read(first).startswith(b"HTTP/1.0 200 ")
+
+
+def read(client: socket.socket) -> bytes:
+    """Return all that the server sends until it closes the connection."""
+    return b"".join(iter(lambda: client.recv(65_536), b""))
+
+
+def said(request: bytes, health: dict[str, Any] = UP) -> tuple[bytes, bytes]:
+    """Return the head and the document of the answer to a request."""
+    with (
+        serving_health(lambda: health, "127.0.0.1", 0) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=60) as client,
+    ):
+        client.sendall(request)
+        head, _, document = read(client).partition(b"\r\n\r\n")
+        return head, document
+
+
+def test_the_header_fields_of_a_request_are_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser of the standard library took 1.6 s and 287 MB for one request with many lone CRs."""
+
+    def parse(*_: Any) -> None:
+        raise AssertionError("somebody parses header fields")
+
+    monkeypatch.setattr("http.client.parse_headers", parse)
+    assert said(b"GET /health/live HTTP/1.1\r\nHost: here\r\nA:" + b"a\r" * 1000 + b"\r\n\r\n")[0][:13] == (
+        b"HTTP/1.0 200 "
+    )
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 5000])
+@pytest.mark.parametrize("fields", [b"", b"A: b\r\n" * 500])
+def test_a_request_has_at_most_8_kib(fields: bytes, beyond: int) -> None:
+    begin, end = b"GET /health/live HTTP/1.1\r\n" + fields + b"A: ", b"\r\n\r\n"
+    request = begin + b"b" * (module._LARGEST - len(begin + end) + beyond) + end
+    assert said(request)[0][:13] == (b"HTTP/1.0 431 " if beyond else b"HTTP/1.0 200 ")
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        (b"GET /health/live HTTP/1.0", b"200"),
+        (b"GET /health/ready HTTP/1.1", b"503"),
+        (b"GET / HTTP/1.1", b"404"),
+        (b"GET /health/live HTTP/2.0", b"400"),
+        (b"POST /health/live HTTP/1.1", b"405"),
+        (b"GET /health/live", b"400"),
+        (b"\xff\x00", b"400"),
+        (b"", b"400"),
+    ],
+)
+@pytest.mark.parametrize("end", [b"\r\n", b"\n"])
+def test_each_request_is_answered_by_its_first_line(line: bytes, status: bytes, end: bytes) -> None:
+    head, document = said(line + end + (b"Host: here" + end + end if line else b""), {"status": "DOWN"})
+    assert head.split()[1] == status
+    assert b"Content-Length: %d\r\n" % len(document) in head
+    assert (b"Allow: GET, HEAD" in head) is (status == b"405")
+
+
+@pytest.mark.parametrize("path", [b"live", b"ready", b"nothing"])
+def test_the_answer_to_head_is_that_to_get_without_the_document(path: bytes) -> None:
+    request = b" /health/" + path + b" HTTP/1.1\r\n\r\n"
+    (head, document), (only, nothing) = said(b"GET" + request), said(b"HEAD" + request)
+    assert head == only
+    assert document
+    assert not nothing
+
+
+def test_a_client_that_ends_its_request_early_is_answered() -> None:
+    """As with ``printf 'GET /health/live HTTP/1.0' | nc -N``."""
+    with (
+        serving_health(lambda: UP, "127.0.0.1", 0) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=60) as client,
+    ):
+        client.sendall(b"GET /health/live HTTP/1.0")
+        client.shutdown(socket.SHUT_WR)
+        assert read(client).startswith(b"HTTP/1.0 200 OK\r\n")
+
+
 def test_a_worker_process_that_was_healthy_for_a_while_is_soon_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     now, started = 0.0, []
 

@@ -1,4 +1,4 @@
-"""Transfers and dispositions whose descriptor is not spelled as most senders spell it (AMQP 1.0 1.2, 1.6.10, 1.6.21)."""
+"""Transfers and dispositions with another legal spelling of their descriptor than most senders use (AMQP 1.0 1.6)."""
 
 from __future__ import annotations
 
