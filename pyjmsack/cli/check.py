@@ -145,7 +145,7 @@ def _has_waiting(status: QueueStatus) -> bool:
 
     A message that a consumer holds, and a delayed message, do not wait for a consumer.
     """
-    return status.messages - status.delivering - (status.scheduled or 0) > 0
+    return status.messages - (status.delivering or 0) - (status.scheduled or 0) > 0
 
 
 def _judge(verdict: _Verdict, status: QueueStatus, min_consumers: int | None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import click
 
@@ -209,10 +209,10 @@ class Checked:
         """
         if self._look is None or self._before is None:
             return None
-        now = None
+        states = [self._before] if earlier else []
         with suppress(UnknownQueueError):  # somebody deleted the queue, or Artemis did because the queue is empty
-            now = out_of_sight(self._look(), by="browser")
-        return out_of_sight(self._before, by="browser") if now is None and earlier else now
+            states.insert(0, self._look())
+        return out_of_sight(*states, by="browser")
 
 
 class OutOfSight(NamedTuple):
@@ -223,20 +223,34 @@ class OutOfSight(NamedTuple):
     """A text with their number and the reason."""
 
 
-def out_of_sight(status: QueueStatus, *, by: Literal["browser", "broker", "consumer"]) -> OutOfSight | None:
-    """Return the messages of a queue that a command could not see. Return ``None`` if there are none.
+_By: TypeAlias = Literal["browser", "broker", "consumer"]
+
+
+def out_of_sight(*states: QueueStatus, by: _By) -> OutOfSight | None:
+    """Return the messages of a queue that a command could not see. Return ``None`` if there are none. Print a remark if
+    the broker counts them wrongly.
 
     A command that copies or empties the queue says so, because the user may destroy the messages of the queue
     afterwards. The messages come back into the queue when a consumer closes, or when their time has come.
 
     Args:
-        status: the state of the queue.
+        states: the states of the queue, the latest first. The first one with messages out of sight counts.
         by: how the command got the messages: a browser showed them, the broker moved them, or a consumer received them.
             ActiveMQ Classic shows and moves also the messages that are with consumers; Artemis does not. Artemis moves
             also the messages that wait for the time of their delivery.
     """
+    wrong = next((each for each in states if each.delivering is None), None)
+    if wrong is not None:
+        remark(
+            f"The broker's count of the messages of {wrong.name} that are with consumers is below zero, so it is wrong,"
+            " and nobody can know whether messages are with consumers, which may give them back."
+        )
+    return next(filter(None, (_out_of_sight(each, by) for each in states)), None)
+
+
+def _out_of_sight(status: QueueStatus, by: _By) -> OutOfSight | None:
     artemis = status.scheduled is not None
-    delivering = status.delivering if artemis or by == "consumer" else 0
+    delivering = (status.delivering or 0) if artemis or by == "consumer" else 0
     scheduled = 0 if status.scheduled is None or by == "broker" else status.scheduled
     parts = []
     if delivering:

@@ -244,11 +244,20 @@ def _true(value: object) -> bool:
     return str(value).lower() == "true"
 
 
+def _held(count: int) -> int | None:
+    """Return the number of messages that consumers hold, or ``None`` if the broker's count is wrong.
+
+    Artemis subtracts a message that it could not convert for a consumer, although it never added the message.
+    """
+    return None if count < 0 else count
+
+
 def _queue(row: Mapping[str, Any]) -> QueueStatus:
+    delivering = int(row["deliveringCount"])
     return QueueStatus(
         name=row["name"],
-        messages=int(row["messageCount"]),
-        delivering=int(row["deliveringCount"]),
+        messages=int(row["messageCount"]) - min(delivering, 0),  # the broker's sum includes the wrong count
+        delivering=_held(delivering),
         consumers=int(row["consumerCount"]),
         added=int(row["messagesAdded"]),
         acknowledged=int(row["messagesAcked"]),
@@ -270,7 +279,7 @@ def _consumer(row: Mapping[str, Any]) -> ConsumerStatus:
         client_id=str(row.get("clientID") or ""),
         selector=str(row.get("filter") or ""),
         address=str(row.get("remoteAddress") or ""),
-        delivering=int(row.get("messagesInTransit") or 0),
+        delivering=_held(int(row.get("messagesInTransit") or 0)),
         acknowledged=int(row.get("messagesAcknowledged") or 0),
     )
 

@@ -51,9 +51,11 @@ class QueueStatus:
 
     name: str
     messages: int
-    """The number of messages in the queue now, including the messages that consumers hold."""
-    delivering: int
-    """The number of messages that were sent to consumers and are not acknowledged yet."""
+    """The number of messages in the queue now, including the messages that consumers hold. If ``delivering`` is
+    ``None``, messages that consumers hold may be missing from this number."""
+    delivering: int | None
+    """The number of messages that were sent to consumers and are not acknowledged yet. ``None`` if the broker's count
+    is wrong: on Artemis it falls below zero when the broker cannot convert messages for a consumer."""
     consumers: int
     added: int
     acknowledged: int
@@ -83,8 +85,9 @@ class ConsumerStatus:
     selector: str
     address: str
     """The address of the client, such as ``10.0.0.7:41234``; empty if the broker does not say."""
-    delivering: int
-    """The number of messages that were sent to this consumer and are not acknowledged yet."""
+    delivering: int | None
+    """The number of messages that were sent to this consumer and are not acknowledged yet. ``None`` if the broker's
+    count is wrong; see ``QueueStatus.delivering``."""
     acknowledged: int | None
     prefetch: int | None = None
 

@@ -20,10 +20,11 @@ from pyjmsack import (
     RequestTimedOutException,
 )
 from pyjmsack.cli import managing
-from pyjmsack.cli.existing import target_on_demand
+from pyjmsack.cli.check import _has_waiting
+from pyjmsack.cli.existing import Checked, OutOfSight, out_of_sight, target_on_demand
 from pyjmsack.cli.main import cli
 from pyjmsack.cli.options import Login
-from pyjmsack.management import ManagementDeniedError, UnknownQueueError
+from pyjmsack.management import ManagementDeniedError, QueueStatus, UnknownQueueError
 
 ARTEMIS: Any = MagicMock()
 ARTEMIS.metadata.broker = "artemis"
@@ -88,3 +89,47 @@ def test_an_import_with_json_reports_that_its_queue_is_missing(monkeypatch: pyte
     result = CliRunner().invoke(cli, ["import", "address::orders", str(lines), "--json"])
     assert json.loads(result.stdout)["error"] == "TARGET address::orders: the broker has no queue 'orders'"
     assert result.exit_code == 1
+
+
+def state(delivering: int | None, scheduled: int = 0) -> QueueStatus:
+    """Return the state of a queue of Artemis with 5 messages."""
+    return QueueStatus("DLQ", 5, delivering, 0, 5, 0, 0, scheduled=scheduled)
+
+
+WRONG = (
+    "The broker's count of the messages of DLQ that are with consumers is below zero, so it is wrong, and nobody can"
+    " know whether messages are with consumers, which may give them back.\n"
+)
+
+
+@pytest.mark.parametrize("by", ["browser", "broker", "consumer"])
+def test_a_wrong_count_of_the_broker_is_told_and_counts_as_no_message(
+    capsys: pytest.CaptureFixture[str], by: Any
+) -> None:
+    """The error was ``-9 messages of DLQ are with consumers``, although the command had moved all."""
+    assert out_of_sight(state(None), by=by) is None
+    assert capsys.readouterr().err == WRONG
+
+
+def test_delayed_messages_are_out_of_sight_although_the_other_count_is_wrong(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = out_of_sight(state(None, scheduled=1), by="browser")
+    assert found == OutOfSight(
+        1, "1 message of DLQ waits for the time of its delivery, where this command could not see them"
+    )
+    assert capsys.readouterr().err == WRONG
+
+
+@pytest.mark.parametrize(("before", "now", "number"), [(None, None, 0), (2, None, 2), (None, 1, 1), (None, 0, 0)])
+def test_a_wrong_count_is_told_once_whenever_it_was_wrong(
+    capsys: pytest.CaptureFixture[str], before: int | None, now: int | None, number: int
+) -> None:
+    missed = Checked("DLQ", before=state(before), look=lambda: state(now)).out_of_sight()
+    assert (0 if missed is None else missed.number) == number
+    assert capsys.readouterr().err == WRONG
+
+
+@pytest.mark.parametrize(("delivering", "waiting"), [(5, False), (4, True), (None, True)])
+def test_messages_wait_if_nobody_knows_that_consumers_hold_them(delivering: int | None, waiting: bool) -> None:
+    assert _has_waiting(state(delivering)) is waiting
