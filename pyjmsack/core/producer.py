@@ -149,6 +149,8 @@ class Producer:
         channel, options = session.channel, session.channel.options
         self.info = info
         self.closed = False
+        self.correlates = False
+        """Whether a message without a correlation id gets its own message id as its correlation id."""
         self.transacted = session.info.transacted
         self.defaults = Defaults(disable_message_timestamp=options.disable_time_stamps_by_default)
         self.window = SendWindow(channel, info)
@@ -252,6 +254,8 @@ class Producer:
     def _stamp(self, message: Message, target: Destination, ttl: int, delay: int) -> None:
         now = time.time_ns() // 1_000_000
         message._message_id = None if self.defaults.disable_message_id else self._new_id()
+        if self.correlates and message._correlation_id is None:
+            message._correlation_id = message._message_id
         message._timestamp = 0 if self.defaults.disable_message_timestamp else now
         message._expiration = now + ttl if ttl else 0
         message._delivery_time = now + delay if delay else 0

@@ -10,6 +10,7 @@ from pyjmsack.core.connection import Connection
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.runtime import taken
+from pyjmsack.core.send_window import Done, Send
 from pyjmsack.core.session import Session
 from pyjmsack.core.steps import Deadline, Steps, give_up
 from pyjmsack.destination import Destination, TemporaryQueue
@@ -116,6 +117,7 @@ class Requestor:
         requestor = cls(connection, session)
         try:
             requestor._producer = yield from session.create_producer(destination)
+            requestor._producer.correlates = True
             requestor.reply_to = yield from session.create_temporary(TemporaryQueue, run)
             requestor._consumer = yield from session.create_consumer(requestor.reply_to, None, pulls=False)
         except JMSException:
@@ -135,7 +137,9 @@ class Requestor:
         return destination
 
     def send(self, message: object, *how: Any) -> Request:
-        """Send a request, without waiting.
+        """Send a request, without waiting. If the caller set no correlation id, the request travels with its message id
+        as its correlation id too. A broker may give the request a new message id for clients of another protocol, and a
+        service that answers with this id could not be matched. Nearly all services prefer the correlation id.
 
         Raises:
             IllegalStateException: the requestor is closed, the connection is stopped, or another request that is under
@@ -157,7 +161,7 @@ class Requestor:
             if error is not None:
                 request.fail(error)
 
-        stamped, outbound = self._producer.prepare(sent, message, None, *how)
+        stamped, outbound = self._prepare(sent, message, *how)
         assert stamped.message_id is not None  # the producer of a requestor always makes message ids
         request = Request(stamped.message_id, own)
         try:
@@ -169,6 +173,18 @@ class Requestor:
             self._forget(request)
             raise
         return request
+
+    def _prepare(self, sent: Done, message: Message, *how: Any) -> tuple[Message, Send]:
+        """Encode a request. Afterwards the message has no other correlation id than before, because the caller may use
+        it for the next request, which needs another one."""
+        own, stamped = message._correlation_id, message
+        try:
+            stamped, outbound = self._producer.prepare(sent, message, None, *how)
+        finally:
+            message._correlation_id = own
+            if own is None and stamped._correlation_id == stamped._message_id:
+                stamped._correlation_id = None  # a transformer may return the same message each time
+        return stamped, outbound
 
     def _check(self) -> None:
         if self.closed:

@@ -65,6 +65,20 @@ async def test_a_reply_is_found_by_a_message_id_of_any_type(jms: Jms, kind: str)
         assert [(await requestor.request(text, 15)).body for text in "ab"] == ["A", "B"]
 
 
+async def test_a_reply_is_found_by_the_correlation_id_of_a_request_that_got_none(jms: Jms) -> None:
+    """A service of another protocol may see a new message id, but it sees the correlation id that was sent."""
+    session = await jms.session()
+    requests, producer = await session.create_consumer(jms.queue), await session.create_producer()
+    async with (await jms.session()).create_requestor(jms.queue) as requestor:
+        asking = asyncio.ensure_future(requestor.request("a", 15))
+        (request,) = await take(requests, 1)
+        assert request.correlation_id is not None
+        answer = session.create_text_message("A")
+        answer.correlation_id = request.correlation_id
+        await producer.send(answer, request.reply_to)
+        assert (await asking).body == "A"
+
+
 async def test_a_listener_may_ask_and_wait(jms: Jms) -> None:
     """S8, S15: its own session is busy with it, the requestor's is not."""
     await service(jms)

@@ -71,6 +71,67 @@ def test_a_correlation_id_of_the_callers_may_come_back_too(face: Face) -> None:
     assert second.result(60).text == "b"
 
 
+@pytest.mark.parametrize("kind", [None, "UUID", "UUID_STRING", "PREFIXED_UUID_STRING"])
+def test_a_request_travels_with_its_message_id_as_its_correlation_id(face: Face, kind: str | None) -> None:
+    """S159: of the same type. A broker may give the request a new message id for clients of another protocol, and each
+    request to such a service timed out.
+    """
+    peer = face.peer()
+    options = [] if kind is None else [f"jms.messageIDPolicy.messageIDType={kind}"]
+    asking = face.session(peer, *options).create_requestor(Queue("service"))
+    waiting = face.background(asking.request, "?", 5)
+    request = peer.wait_transfers(1)[0].message
+    assert request.correlation_id == request.id
+    assert type(request.correlation_id) is type(request.id)
+    peer.deliver(text("!", correlation_id=request.correlation_id))
+    assert waiting.result(60).text == "!"
+
+
+def test_a_message_may_be_used_for_several_requests(face: Face) -> None:
+    """Its first request leaves no correlation id in it, which would count as the caller's own."""
+    peer = face.peer()
+    asking = requestor(face, peer)
+    question = TextMessage("?")
+    with pytest.raises(RequestTimedOutException):
+        asking.request(question, 0.01)
+    assert question.correlation_id is None
+    waiting = face.background(asking.request, question, 5)
+    first, second = (transfer.message for transfer in peer.wait_transfers(2))
+    assert first.correlation_id != second.correlation_id == second.id
+    answer(peer, "!", second.correlation_id)
+    assert waiting.result(60).text == "!"
+
+
+@pytest.mark.parametrize("own", [None, "order-1"])
+def test_a_transformer_may_return_the_same_message_for_each_request(sync: SyncFace, own: str | None) -> None:
+    """S192."""
+    shared = TextMessage("shared")
+    shared.correlation_id = own
+
+    class Sharing:
+        def producer_transform(self, message: Any, destination: Any) -> Any:
+            return shared
+
+    peer = sync.peer()
+    asking = sync.session(peer, message_transformer=Sharing()).create_requestor(Queue("service"))
+    for number in (1, 2):
+        waiting = sync.background(asking.request, "?", 5)
+        request = peer.wait_transfers(number)[-1].message
+        assert request.correlation_id == (own or request.id)
+        answer(peer, "!", request.id)
+        assert waiting.result(60).text == "!"
+    assert shared.correlation_id == own
+
+
+def test_a_request_that_cannot_be_encoded_leaves_no_correlation_id(face: Face) -> None:
+    peer = face.peer()
+    asking = face.session(peer, "wireFormat.maxFrameSize=1000").create_requestor(Queue("service"))
+    question = TextMessage("?" * 2000)
+    with pytest.raises(JMSException, match="1000 bytes"):
+        asking.request(question, 5)
+    assert question.correlation_id is None
+
+
 def test_a_late_reply_is_not_taken_for_the_next_one(face: Face) -> None:
     """It is acknowledged and dropped."""
     peer = face.peer()
