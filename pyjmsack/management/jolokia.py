@@ -29,6 +29,7 @@ __all__ = ["Jolokia"]
 
 _EXPECTED = "Jolokia's URL: expected http://HOST:PORT/api/jolokia or https://..."
 _LARGEST = 64 << 20
+_LONGEST_HEAD = 64 << 10
 """The largest number of bytes in one answer. Some hundred thousand queues fit."""
 
 _PIECE = 1 << 16
@@ -44,6 +45,9 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 class _Until(io.RawIOBase):
     """Reads from a socket, and fails after a moment in time. The time-out of the socket alone is not enough, because it
     begins anew with each read.
+
+    The head of an answer has a limit, because the parser for header fields in the standard library takes seconds and
+    hundreds of megabytes for some heads.
     """
 
     def __init__(self, raw: io.RawIOBase, stream: socket.socket) -> None:
@@ -51,6 +55,12 @@ class _Until(io.RawIOBase):
         self._raw = raw
         self._stream = stream
         self._end = time.monotonic() + (stream.gettimeout() or 0.0)
+        self._room: int | None = _LONGEST_HEAD
+        """How many bytes the head may still have. ``None`` after the head."""
+
+    def head_is_over(self) -> None:
+        """Read any number of bytes from now on."""
+        self._room = None
 
     def readable(self) -> bool:
         """Return True, because this file is open for reading."""
@@ -61,12 +71,19 @@ class _Until(io.RawIOBase):
 
         Raises:
             TimeoutError: the time is over.
+            HTTPException: the head of the answer is too long.
         """
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError
         self._stream.settimeout(left)
-        return self._raw.readinto(buffer)
+        if self._room is None:
+            return self._raw.readinto(buffer)
+        if self._room <= 0:
+            raise HTTPException(f"the head of its answer has more than {_LONGEST_HEAD >> 10} KiB")
+        count = self._raw.readinto(buffer)
+        self._room -= count or 0
+        return count
 
     def close(self) -> None:
         """Close the file that this object reads."""
@@ -79,8 +96,13 @@ class _TimedResponse(HTTPResponse):
 
     def __init__(self, sock: socket.socket, *arguments: Any, **named: Any) -> None:
         super().__init__(sock, *arguments, **named)
-        raw = self.fp.detach()
-        self.fp = io.BufferedReader(_Until(raw, sock))
+        self._until = _Until(self.fp.detach(), sock)
+        self.fp = io.BufferedReader(self._until)
+
+    def begin(self) -> None:
+        """Read the head of the answer."""
+        super().begin()
+        self._until.head_is_over()
 
 
 class _Plain(HTTPConnection):

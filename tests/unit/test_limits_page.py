@@ -96,6 +96,7 @@ LIMITS = {
     "STOMP, Classic: bytes behind a NUL": "providers/stomp/text_end.py _LONGEST_HEAD",
     "queues, consumers or connections": "management/artemis.py _MAX_ROWS",
     "an answer of Jolokia": "management/jolokia.py _LARGEST",
+    "the head of such an answer": "management/jolokia.py _LONGEST_HEAD",
     "a SASL frame that arrives": "providers/amqp/sasl.py _MAX_FRAME",
     "SASL mechanisms": "providers/amqp/sasl.py _MOST_NAMES",
     "a SASL frame that is sent": "providers/amqp/name_sizes.py SASL_LIMIT",

@@ -204,7 +204,7 @@ def test_the_header_fields_of_a_request_are_not_parsed(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("beyond", [0, 1, 5000])
-@pytest.mark.parametrize("fields", [b"", b"A: b\r\n" * 500])
+@pytest.mark.parametrize("fields", [b"", b"A: b\r\n" * 500], ids=["one", "many"])
 def test_a_request_has_at_most_8_kib(fields: bytes, beyond: int) -> None:
     begin, end = b"GET /health/live HTTP/1.1\r\n" + fields + b"A: ", b"\r\n\r\n"
     request = begin + b"b" * (module._LARGEST - len(begin + end) + beyond) + end

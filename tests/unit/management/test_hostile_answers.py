@@ -120,3 +120,23 @@ def test_an_answer_that_drips_is_over_with_the_time_of_a_request(part: str, serv
     manager = blocking.Manager(ConnectionFactory(FACTORY), jolokia=url, timeout=0.2)
     with manager, pytest.raises(RequestTimedOutException):
         manager.queues()
+
+
+@pytest.mark.parametrize("unit", [b"y", b"a\r"])
+def test_the_head_of_an_answer_has_a_limit(server: Server, unit: bytes) -> None:
+    """The parser of the standard library took 1.6 s and 287 MB for a head of 6 MB with many lone CRs."""
+    line = b"A: " + unit * (30_000 // len(unit)) + b"\r\n"
+    url, _ = server(b"HTTP/1.1 200 OK\r\n" + line * 50 + b"\r\n")
+    with (
+        blocking.Manager(ConnectionFactory(FACTORY), jolokia=url) as manager,
+        pytest.raises(JMSException, match="64 KiB"),
+    ):
+        manager.queues()
+
+
+def test_a_large_answer_is_read_after_its_head(server: Server) -> None:
+    """The limit of the head is none for the body: the error is about the content."""
+    url, _ = server(value([1] * 200_000))
+    with blocking.Manager(ConnectionFactory(FACTORY), jolokia=url) as manager, pytest.raises(JMSException) as caught:
+        manager.queues()
+    assert "KiB" not in str(caught.value)
