@@ -35,11 +35,14 @@ class Lifecycle(ABC, Generic[E]):
         self._listener: ProviderListener | None = None
         self._opening: Completion[ConnectionMetadata] | None = None
         self._closing: Completion[None] | None = None
+        self._parted = False
+        """True if the broker has answered the request that closes the connection."""
         self._duplicate_detection: Support | None = None
 
     def _begin(self, info: ConnectionInfo, listener: ProviderListener, done: Completion[ConnectionMetadata]) -> None:
         """Begin to connect: ``done`` gets the result, and ``listener`` gets all later events."""
         self._info, self._listener, self._opening = info, listener, done
+        self._parted = False
         self.generation = next(generations)
 
     def _fail_opening(self, error: BaseException) -> None:
@@ -69,13 +72,14 @@ class Lifecycle(ABC, Generic[E]):
         if self._closing is None and self._opening is None and self._listener is not None:
             self._listener.on_failure(error)
         self._fail_everything(error)
-        self._end_closing()
+        self._end_closing(error)
 
-    def _end_closing(self) -> None:
-        """Complete the request that closes the connection, if there is one. Then ``connect`` may be called again."""
+    def _end_closing(self, error: BaseException) -> None:
+        """Complete the request that closes the connection, if there is one. Then ``connect`` may be called again. The
+        request fails with ``error`` if the connection ended before the broker answered the request."""
         closing, self._closing = self._closing, None
         if closing is not None:
-            closing.succeed()
+            closing.settle(None if self._parted else error)
 
     @abstractmethod
     def _fail_everything(self, error: BaseException) -> None:

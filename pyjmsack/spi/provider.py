@@ -86,7 +86,8 @@ class Provider(Protocol):
         ...
 
     def close(self, done: Completion[None]) -> None:
-        """Close the connection in an orderly way. ``done`` succeeds when the broker has answered or is gone."""
+        """Close the connection in an orderly way. ``done`` succeeds when the broker has answered. If the connection is
+        lost before the answer, ``done`` fails with the loss."""
         ...
 
     def abort(self, error: BaseException) -> None:

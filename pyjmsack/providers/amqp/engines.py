@@ -291,6 +291,8 @@ class AmqpEngine(ABC):
         self._sasl: SaslClient | None = None
         self._ready = False
         self.failed: JMSException | None = None
+        self.parted = False
+        """True if the connection ended because the peer sent a Close frame without an error."""
         self.stream: Stream | None = None
         self._trace_bytes = options.trace_bytes
 

@@ -290,6 +290,7 @@ class ProtonEngine(AmqpEngine):
 
     def _on_connection_close(self, _: Happening) -> None:
         error = error_of(self._connection.remote_condition)
+        self.parted = error is None
         self.fail(connection_error(error, "the broker closed the connection"))
 
     def _on_transport_error(self, _: Happening = None) -> None:

@@ -141,8 +141,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     # -- end ----------------------------------------------------------------------------------------------------
 
     def close(self, done: Completion[None]) -> None:
-        """Send a Close frame, which ends the connection. ``done`` succeeds when the broker has answered, or when the
-        connection is lost."""
+        """Send a Close frame, which ends the connection. ``done`` succeeds when the broker has answered. If the
+        connection is lost before the answer, ``done`` fails."""
         engine = self._engine
         if engine is None or engine.failed is not None:
             done.succeed()
@@ -165,6 +165,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
 
     def on_failure(self, error: JMSException) -> None:
         """Handle the end of the connection. After a loss, new links take one message at a time for a while."""
+        self._parted = self._engine is not None and self._engine.parted
         if self._closing is None:
             caution.lost(receiver.caution for receiver in self._resources.receivers.values())
         super().on_failure(error)
@@ -178,7 +179,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         self._connector.cancel()
         if engine is not None:
             engine.abort(error)
-        self._end_closing()
+        self._end_closing(error)
 
     def flush(self) -> None:
         """Write the bytes that wait to be sent."""

@@ -136,6 +136,7 @@ class PythonEngine(AmqpEngine):
         elif kind == OPENED:
             self._opened()
         elif kind == CLOSED:
+            self.parted = subject is None
             self.fail(connection_error(subject, "the broker closed the connection"))
         elif kind == FAILED:
             self.fail(transport_error(subject))

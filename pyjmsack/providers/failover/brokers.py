@@ -75,9 +75,13 @@ class Brokers:
     def better_than(self, present: BrokerUrl) -> list[BrokerUrl]:
         """Return the preferred brokers (``failover.priorityBackup``). The connection moves to one of them as soon as
         one can be reached. The list is empty if the present broker is preferred."""
-        if not self._options.priority_backup or str(present) in self._preferred:
+        if not self._options.priority_backup or self.prefers(present):
             return []
-        return [url for url in self._given if str(url) in self._preferred]
+        return [url for url in self._given if self.prefers(url)]
+
+    def prefers(self, url: BrokerUrl) -> bool:
+        """Return True if this is a preferred broker (``failover.priorityBackup``)."""
+        return self._options.priority_backup and str(url) in self._preferred
 
 
 def in_order(members: Sequence[BrokerUrl], lost: BrokerUrl | None, *, shuffled: bool) -> list[BrokerUrl]:

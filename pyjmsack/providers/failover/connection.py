@@ -16,6 +16,7 @@ from pyjmsack.providers.failover.priority import PriorityWatch
 from pyjmsack.providers.failover.requests import Requests
 from pyjmsack.providers.failover.resources import Resources
 from pyjmsack.providers.failover.restore import Restoration
+from pyjmsack.providers.failover.returns import Returns
 from pyjmsack.providers.failover.search import LONGEST_PAUSE, Search, Tried, back_off, is_final
 from pyjmsack.providers.failover.transactions import Transactions
 from pyjmsack.spi.completion import Completion
@@ -63,6 +64,7 @@ class Connection:
         self._requests = requests
         self._transactions = transactions
         self._brokers = Brokers(url)
+        self._returns = Returns(connector, self._brokers.prefers)
         self.generation = 0
         """The number of the connection to the broker in use, or 0 if no broker is in use."""
         self._trying: Member | None = None
@@ -115,7 +117,8 @@ class Connection:
         member = self._trying = Member(url, provider, connector, timeout, self._on_lost, discard, closed)
         strict, closes_links = self._url.strict, self._url.connection.close_links_that_fail_on_reconnect
         renamed = self._the_listener.on_temporary_renamed
-        restoration = Restoration(self._resources, strict, closes_links, renamed, closed)
+        restoration = Restoration(self._resources, strict, closes_links, renamed, closed, member.refuse)
+        member.ended_in_rebuild = restoration.ended
 
         def ready(error: BaseException | None) -> None:
             self._trying = None
@@ -123,6 +126,7 @@ class Connection:
                 self._resources.rebuilt()
                 self._use(member)
             else:
+                self._returns.failed(url, error, accepted=member.metadata is not None)
                 self._requests.unreachable(url)
                 if member.lost_in_rebuild:
                     restoration.failed(url, error)
@@ -145,6 +149,7 @@ class Connection:
         self._resources.renamed = False
         self._brokers.found(member.url, member.metadata)
         self._settling = self._connector.call_later(_SETTLED, self._settle_down)
+        self._returns.arrived(member.url)
         self._watch_priority(member)
         opening, self._opening = self._opening, None
         if opening is not None:
@@ -170,6 +175,7 @@ class Connection:
         if member is None:
             return
         self._end_watch()
+        self._returns.lost(member.url, error)
         if self._settling is not None:  # the connection was still new
             self._settling.cancel()
             self._short_lived += 1
@@ -205,6 +211,7 @@ class Connection:
             self._watch = PriorityWatch(
                 self._url,
                 better,
+                self._returns,
                 self._connector,
                 self._create,
                 self._info,
@@ -218,9 +225,10 @@ class Connection:
         """Return True if no request or send waits for an answer, and no open transaction has work."""
         return not self._requests.open and not any(session.work for session in self._resources.sessions.values())
 
-    def _leave(self, error: BaseException) -> None:
+    def _leave(self, better: BrokerUrl, error: BaseException) -> None:
         """Leave the present broker for a better one."""
         member = self._requests.member
+        self._returns.begin(better)
         self._on_lost(error)
         if member is not None:
             self._leaving.add(member)
@@ -236,6 +244,7 @@ class Connection:
     def _give_up(self, error: BaseException) -> None:
         """Fail the connection, because no attempt to reach a broker is left (S109)."""
         self._search = None
+        self._returns.stop()
         opening, self._opening = self._opening, None
         if opening is not None:
             opening.fail(error)
@@ -283,6 +292,7 @@ class Connection:
 
     def _end_search(self, error: BaseException) -> None:
         self._end_watch()
+        self._returns.stop()
         if self._settling is not None:
             self._settling.cancel()
             self._settling = None

@@ -51,6 +51,8 @@ class Member:
         self.metadata: ConnectionMetadata | None = None
         self.lost_in_rebuild = False
         """True if the broker accepted the connection and then ended it while everything was being restored."""
+        self.ended_in_rebuild: Callable[[int, BaseException], None] = closed
+        """Called in the place of ``closed`` while everything is being restored."""
         self._connector = connector
         self._timeout = timeout
         self._lost = lost
@@ -124,6 +126,11 @@ class Member:
             self.provider.abort(error)
         ready(error)
 
+    def refuse(self, error: BaseException) -> None:
+        """Give up this broker, because the broker ended something that was just restored (S104). If the connection is
+        in use or was given up before, do nothing."""
+        self._finish(error)
+
     def abandon(self, error: BaseException) -> None:
         """Drop the connection, and call none of the functions that this member was given."""
         self._ready = None
@@ -161,7 +168,9 @@ class Member:
 
     def on_resource_closed(self, number: int, error: BaseException) -> None:
         """Report that the broker closed a session or producer. If the connection was given up before, do nothing."""
-        if not self._dead:
+        if self._ready is not None:
+            self.ended_in_rebuild(number, error)
+        elif not self._dead:
             self._closed(number, error)
 
     def on_leaving(self, done: Completion[None]) -> None:

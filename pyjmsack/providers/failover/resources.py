@@ -135,6 +135,8 @@ class MemberSink:
         """The functions to call when no message is held any more."""
         self.deliver: Callable[[Inbound], None] = self._early.append
         self.redeliver = core.redeliver
+        self.ended: Callable[[BaseException], None] = record.close
+        """Called when the broker ends the consumer. A restoration sets this attribute until :meth:`open`."""
         self.arrived: Callable[[], None] = _nothing
         self.buffered: Callable[[], int] = lambda: len(self._early) + len(self.held) + core.buffered()
 
@@ -143,6 +145,7 @@ class MemberSink:
         message goes there at once."""
         core = self._record.core
         self.arrived = core.arrived
+        self.ended = self._record.close
         if self._record.takes is not None:
             self.deliver = self._deliver_new
         else:
@@ -219,10 +222,10 @@ class MemberSink:
             self._deliver(inbound)
 
     def detached(self, error: BaseException) -> None:
-        """Close the consumer, because the broker closed it. If the connection was lost, do nothing, because the
-        consumer will be restored."""
+        """Handle the end of the consumer, because the broker closed it. If the connection was lost, do nothing, because
+        the consumer will be restored."""
         if self._record.sink is self and self._record.created:
-            self._record.close(error)
+            self.ended(error)
 
 
 def _nothing() -> None:

@@ -37,6 +37,7 @@ class Restoration:
             (S104).
         rename: called with the id and the new name of a temporary destination, before anything is attached to it.
         closed: called with the id of a producer that the broker refused, and with the error.
+        refuse: gives up this attempt, because the broker refused something.
     """
 
     def __init__(
@@ -46,10 +47,12 @@ class Restoration:
         closes_links: bool,
         rename: Callable[[int, str], None],
         closed: Callable[[int, BaseException], None],
+        refuse: Callable[[BaseException], None],
     ) -> None:
         self._resources = resources
         self._strict = strict
         self._closed = closed
+        self._refuse = refuse
         self._closes_links = closes_links
         self._rename = rename
         self._alone: int | None = None
@@ -72,6 +75,8 @@ class Restoration:
         producers = [*resources.producers.values()]
         consumers = [record.info for record in resources.consumers.values()]
         sinks = {number: record.attach() for number, record in resources.consumers.items()}
+        for number, sink in sinks.items():
+            sink.ended = partial(self.ended, number)
         begun = _ask_all(provider.create_session, sessions)
 
         def create(info: ConsumerInfo, done: Completion[None]) -> None:
@@ -120,6 +125,20 @@ class Restoration:
         else:
             yield from _succeeding(attached_producers)
             yield from _succeeding(attached_consumers)
+
+    def ended(self, number: int, error: BaseException) -> None:
+        """Handle the end of a session, producer or consumer that the broker opened and then ended during this attempt.
+
+        A broker that is at a limit answers a Begin frame, and then sends an End frame with the reason. Therefore such
+        an end is a refusal, and the next broker is tried (S104). After this attempt, an end is final (S109, S126).
+        """
+        resources = self._resources
+        if self._closes_links and number in resources.producers:
+            self._close_producer(number, error)
+        elif self._closes_links and number in resources.consumers:
+            self._close_consumer(number, error)
+        elif any(number in table for table in (resources.sessions, resources.producers, resources.consumers)):
+            self._refuse(error)
 
     def failed(self, broker: BrokerUrl, error: BaseException) -> None:
         """Handle the loss of the connection during this attempt: close the link that is to blame, if this link is known

@@ -167,6 +167,7 @@ class StompProvider(Lifecycle[StompEngine]):
 
     def _disconnected(self, error: BaseException | None) -> None:
         if error is None:
+            self._parted = True
             self._the_engine.fail(ConnectionLostException("the connection is closed"))
 
     def abort(self, error: BaseException) -> None:
@@ -176,7 +177,7 @@ class StompProvider(Lifecycle[StompEngine]):
         if engine is not None:
             engine.abort(error)
         self._fail_everything(error)
-        self._end_closing()
+        self._end_closing(error)
 
     def flush(self) -> None:
         """End a burst of calls: redeliver the messages that the core gave back in these calls, and write the frames of
