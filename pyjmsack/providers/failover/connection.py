@@ -117,7 +117,7 @@ class Connection:
         member = self._trying = Member(url, provider, connector, timeout, self._on_lost, discard, closed)
         strict, closes_links = self._url.strict, self._url.connection.close_links_that_fail_on_reconnect
         renamed = self._the_listener.on_temporary_renamed
-        restoration = Restoration(self._resources, strict, closes_links, renamed, closed, member.refuse)
+        restoration = Restoration(self._resources, strict, closes_links, renamed, closed, member)
         member.ended_in_rebuild = restoration.ended
 
         def ready(error: BaseException | None) -> None:

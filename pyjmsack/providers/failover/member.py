@@ -126,6 +126,12 @@ class Member:
             self.provider.abort(error)
         ready(error)
 
+    def burst_end(self) -> Completion[None]:
+        """Return a completion that succeeds when everything is handled that arrived together with the last answer."""
+        over: Completion[None] = Completion()
+        self._connector.call_later(0, over.succeed)
+        return over
+
     def refuse(self, error: BaseException) -> None:
         """Give up this broker, because the broker ended something that was just restored (S104). If the connection is
         in use or was given up before, do nothing."""

@@ -11,6 +11,7 @@ from pyjmsack.errors import (
     UnsupportedFeatureException,
 )
 from pyjmsack.providers.failover.blame import MOST_LOSSES, blamed
+from pyjmsack.providers.failover.member import Member
 from pyjmsack.providers.failover.resources import Resources
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.demands import check_consumer, check_session
@@ -37,7 +38,7 @@ class Restoration:
             (S104).
         rename: called with the id and the new name of a temporary destination, before anything is attached to it.
         closed: called with the id of a producer that the broker refused, and with the error.
-        refuse: gives up this attempt, because the broker refused something.
+        member: the connection to the broker.
     """
 
     def __init__(
@@ -47,12 +48,12 @@ class Restoration:
         closes_links: bool,
         rename: Callable[[int, str], None],
         closed: Callable[[int, BaseException], None],
-        refuse: Callable[[BaseException], None],
+        member: Member,
     ) -> None:
         self._resources = resources
         self._strict = strict
         self._closed = closed
-        self._refuse = refuse
+        self._member = member
         self._closes_links = closes_links
         self._rename = rename
         self._alone: int | None = None
@@ -89,9 +90,11 @@ class Restoration:
                 yield from self._attach(provider.create_producer, create_consumer, [producer], [])
             for consumer in consumers:
                 yield from self._attach(provider.create_producer, create_consumer, [], [consumer])
-            self._alone = None
         else:
             yield from self._attach(provider.create_producer, create_consumer, producers, consumers, begun)
+        self._alone = None
+        if sessions:
+            yield self._member.burst_end()  # an end that came with the last answer is a refusal, too
         for number, record in resources.consumers.items():
             if record.started:
                 provider.start_consumer(number)
@@ -138,7 +141,7 @@ class Restoration:
         elif self._closes_links and number in resources.consumers:
             self._close_consumer(number, error)
         elif any(number in table for table in (resources.sessions, resources.producers, resources.consumers)):
-            self._refuse(error)
+            self._member.refuse(error)
 
     def failed(self, broker: BrokerUrl, error: BaseException) -> None:
         """Handle the loss of the connection during this attempt: close the link that is to blame, if this link is known

@@ -349,6 +349,7 @@ class Bench:
         (_, done), *_ = self.member.pending
         self.member.pending.clear()
         done.succeed(self.member.metadata)
+        self.clock.pass_by(0)
 
     def since(self, count: int) -> list[tuple[str, Any]]:
         """Return the calls of all members after the first ``count``."""

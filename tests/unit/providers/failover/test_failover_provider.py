@@ -337,6 +337,7 @@ def test_a_consumer_that_was_stopped_without_a_broker_is_not_restored(moment: st
     else:
         for _, done in bench.member.pending:
             done.succeed()
+        bench.clock.pass_by(0)
         assert ("close_consumer", 3) in bench.since(before)
     assert ("told", None) in bench.since(before)
     assert ("create_consumer", 3) not in bench.since(before)
