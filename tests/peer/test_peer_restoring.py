@@ -69,7 +69,7 @@ class Held:
 def test_all_subscriptions_are_asked_for_before_the_first_receipt(face: Face) -> None:
     """S103, over STOMP."""
     held = Held()
-    peer = start(face, held)
+    peer = start(face, rule=held)
     session = face.failover(peer.url).create_session()
     _kept = [session.create_consumer(Queue(f"q{number}")) for number in range(MANY)]
     peer.drop()
@@ -79,7 +79,7 @@ def test_all_subscriptions_are_asked_for_before_the_first_receipt(face: Face) ->
 def test_a_subscription_that_was_closed_while_it_was_restored_is_ended(face: Face) -> None:
     """S103: a broker over STOMP sends it messages at once, which nobody would take and nobody else would get."""
     held = Held()
-    peer = start(face, held)
+    peer = start(face, rule=held)
     connection = face.failover(peer.url)
     events = Events(connection)
     session = connection.create_session()
@@ -143,3 +143,37 @@ class hold_attach:  # noqa: N801 - used as a function
         self.arrived.set()
         assert self.gate.wait(60)
         return self._refusal
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+@pytest.mark.parametrize("links", [0, 1])
+def test_a_session_that_a_broker_ends_while_it_is_restored_is_restored_at_the_next_broker(
+    face: Face, engine: str, links: int
+) -> None:
+    """S104: a broker at a limit answers Begin, and then sends End. The session was closed for good."""
+    first, full, third = face.peer(), face.peer(), face.peer()
+    full.script.refuse_begin = lambda number: Condition("amqp:resource-limit-exceeded", "full") if number else None
+    connection = face.failover(first, full, third, options=f"nested.amqp.engine={engine}")
+    events = Events(connection)
+    session = connection.create_session()
+    _kept = [session.create_consumer(Queue("in")) for _ in range(links)]
+    first.drop()
+    events.wait("established", "interrupted", "restored")
+    assert (events.calls[-1][1], len(full.all("begin"))) == (third.url, 2)
+    session.create_producer(Queue("out")).send("x")
+    third.wait_transfers(1)
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+def test_a_link_that_a_broker_ends_while_it_is_restored_is_restored_at_the_next_broker(face: Face, engine: str) -> None:
+    """S104: the answer to the Attach looks like a success, and the Detach comes behind it."""
+    first, refusing, third = face.peer(), face.peer(), face.peer()
+    refusing.script.after_attach = lambda link: link.close(REFUSED)
+    connection = face.failover(first, refusing, third, options=f"nested.amqp.engine={engine}")
+    events = Events(connection)
+    producer = connection.create_session().create_producer(Queue("out"))
+    first.drop()
+    events.wait("established", "interrupted", "restored")
+    assert events.calls[-1][1] == third.url
+    producer.send("x")
+    third.wait_transfers(1)

@@ -76,7 +76,7 @@ class Returns:
         pause = min(_LONGEST_PAUSE, 2 * self._pauses[name]) if name in self._pauses else _FIRST_PAUSE
         self._pauses[name] = pause
         self._resting[name] = self._connector.call_later(pause, partial(self._end_pause, name))
-        log.warning("the preferred broker %s could not be used, and is tried again after %d s: %s", name, pause, error)
+        log.warning("the preferred broker %s failed, and is tried again after %d s: %s", name, pause, error)
 
     def _end_pause(self, name: str) -> None:
         del self._resting[name]

@@ -128,7 +128,7 @@ class FakeMember:
                 self._bench.clock.call_later(0.001, self._die)
             if self.doomed or verb in self._bench.silent:
                 self.pending.append((verb, done))
-            elif (verb, number) in self._bench.refused:
+            elif (verb, number) in self._bench.refused and self.name not in self._bench.lenient:
                 done.fail(self._bench.refused[verb, number])
             elif verb == "create_temporary":
                 done.succeed(f"temporary-{number}-of-{self.name}")
@@ -249,6 +249,8 @@ class Bench:
         self.calls: list[tuple[str, Any]] = []
         self.silent: set[str] = set()
         self.refused: dict[tuple[str, Any], JMSException] = {}
+        self.lenient: set[str] = set()
+        """Brokers that refuse nothing."""
         self.down: dict[str, JMSException] = {}
         self.missing: dict[str, JMSException] = {}
         """Brokers for which no provider can be made, because a library is not installed."""

@@ -1,0 +1,123 @@
+"""A broker that opens a session or link again and then ends it while the rest is being restored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from failover_fakes import Bench, FakeMember
+
+from pyjmsack.errors import ConnectionLostException, ResourceAllocationException
+
+FULL = ResourceAllocationException("full")
+CLOSES_LINKS = "jms.closeLinksThatFailOnReconnect=true"
+ENDS = {1: "session", 2: "producer", 3: "consumer"}
+
+
+def restoring(options: str = "") -> tuple[Bench, FakeMember, Any]:
+    """Return a connection that is being restored at its second broker, which has not answered for the producer,
+    and the inbox of its consumer."""
+    bench = Bench(options=options)
+    bench.session()
+    bench.producer()
+    sink = bench.consumer()
+    bench.silent.add("create_producer")
+    bench.member.fail()
+    bench.clock.pass_by(0)
+    assert bench.member.name == "b"
+    return bench, bench.member, sink
+
+
+def end(member: FakeMember, number: int) -> None:
+    """Let the broker end the session or link with this number."""
+    if number == 3:
+        member.sinks[3].detached(FULL)
+    else:
+        member.listener.on_resource_closed(number, FULL)
+
+
+@pytest.mark.parametrize("number", ENDS, ids=ENDS.get)
+def test_an_end_while_everything_is_restored_refuses_the_restore(number: int) -> None:
+    """S104: a broker at a limit answers Begin, and then sends End. The session was closed for good."""
+    bench, refusing, sink = restoring()
+    bench.silent.clear()
+    end(refusing, number)
+    bench.clock.pass_by(1)
+    assert refusing.aborted
+    assert bench.events == ["interrupted", ("restored", "a")]
+    assert sink.errors == []
+    assert bench.send("x").outcome is None
+
+
+@pytest.mark.parametrize("number", ENDS, ids=ENDS.get)
+def test_an_end_that_comes_with_the_last_answer_refuses_the_restore(number: int) -> None:
+    """S104: both arrive in one packet."""
+    bench, refusing, sink = restoring()
+    bench.silent.clear()
+    for _, done in refusing.pending:
+        done.succeed()
+    end(refusing, number)
+    bench.clock.pass_by(1)
+    assert bench.events == ["interrupted", ("restored", "a")]
+    assert sink.errors == []
+
+
+@pytest.mark.parametrize("number", ENDS, ids=ENDS.get)
+def test_an_end_after_the_restore_is_final(number: int) -> None:
+    """S109, S126."""
+    bench, member, sink = restoring()
+    bench.silent.clear()
+    for _, done in member.pending:
+        done.succeed()
+    bench.clock.pass_by(0)
+    assert bench.events == ["interrupted", ("restored", "b")]
+    end(member, number)
+    assert bench.events[2:] == ([] if number == 3 else [("closed", number, "full")])
+    assert sink.errors == ([] if number == 2 else [FULL])
+    assert not member.aborted
+
+
+@pytest.mark.parametrize("number", ENDS, ids=ENDS.get)
+def test_with_the_option_only_a_link_that_is_ended_ends_alone(number: int) -> None:
+    """S104, ``jms.closeLinksThatFailOnReconnect``: a session is no link."""
+    bench, member, sink = restoring(CLOSES_LINKS)
+    bench.silent.clear()
+    pending = [*member.pending]
+    end(member, number)
+    if not member.aborted:
+        for _, done in pending:
+            done.succeed()
+    bench.clock.pass_by(1)
+    expected: dict[int, list[Any]] = {
+        1: ["interrupted", ("restored", "a")],
+        2: ["interrupted", ("closed", 2, "full"), ("restored", "b")],
+        3: ["interrupted", ("restored", "b")],
+    }
+    assert bench.events == expected[number]
+    assert sink.errors == ([FULL] if number == 3 else [])
+
+
+@pytest.mark.parametrize(("verb", "number"), [("close_session", 1), ("close_producer", 2)])
+def test_the_end_of_what_the_caller_has_closed_meanwhile_is_nobody_s_business(verb: str, number: int) -> None:
+    """S104."""
+    bench, member, _ = restoring()
+    bench.silent.clear()
+    bench.ask(verb, number)
+    end(member, number)
+    for _, done in member.pending:
+        done.succeed()
+    bench.clock.pass_by(0)
+    assert bench.events == ["interrupted", ("restored", "b")]
+
+
+def test_a_late_end_of_a_broker_that_was_given_up_is_nobody_s_business() -> None:
+    """S104."""
+    bench, refusing, sink = restoring()
+    bench.silent.clear()
+    refusing.fail(ConnectionLostException("gone"))
+    bench.clock.pass_by(1)
+    known = [*bench.events]
+    for number in ENDS:
+        end(refusing, number)
+    assert bench.events == known
+    assert sink.errors == []
