@@ -47,7 +47,7 @@ def answer_open(peer: Peer) -> None:
 
 @ENGINES
 def test_a_broker_that_dies_before_it_answers_the_close_of_the_test_is_not_there(face: Face, engine: str) -> None:
-    """S90: the good connection was left for the dead broker."""
+    """S109: the good connection was left for the dead broker."""
     preferred, other, connection = at_the_backup(face, engine)
     events = Events(connection)
     preferred.script.silent.add("close")
@@ -62,7 +62,7 @@ def test_a_broker_that_dies_before_it_answers_the_close_of_the_test_is_not_there
 
 @ENGINES
 def test_a_broker_that_never_answers_the_close_of_the_test_is_tried_again(face: Face, engine: str) -> None:
-    """S90: heart-beats kept the test alive, so the connection never moved back."""
+    """S109: heart-beats kept the test alive, so the connection never moved back."""
     preferred, _, connection = at_the_backup(face, engine, timeout=1000)
     events = Events(connection)
     preferred.script.silent.add("close")
@@ -75,7 +75,7 @@ def test_a_broker_that_never_answers_the_close_of_the_test_is_tried_again(face: 
 
 
 def test_over_stomp_a_broker_that_dies_before_it_answers_the_disconnect_of_the_test_is_not_there(face: Face) -> None:
-    """S90."""
+    """S109."""
     fatal = ["CONNECT"]
 
     def die(peer: StompPeer, frame: Received) -> bool:
@@ -98,7 +98,7 @@ def test_over_stomp_a_broker_that_dies_before_it_answers_the_disconnect_of_the_t
 def test_a_broker_that_refuses_what_is_open_is_left_alone_for_a_while(
     face: Face, engine: str, kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """S104: the good connection was left for it many times in a second."""
+    """S109: the good connection was left for it many times in a second."""
     monkeypatch.setattr(returns, "_FIRST_PAUSE", 0.1)
     preferred, other, connection = at_the_backup(face, engine)
     producer = connection.create_session().create_producer(Queue("q"))

@@ -141,6 +141,7 @@ LIMITS = {
     "seconds between two runs": "app/schedule.py _MOST",
     "seconds between two rounds": "providers/failover/search.py LONGEST_WAIT",
     "seconds before the next search": "providers/failover/search.py LONGEST_PAUSE",
+    "seconds until the connection returns": "providers/failover/returns.py _LONGEST_PAUSE",
     "connections in a row that are lost while new": "providers/failover/connection.py _MOST_SHORT_LIVED",
     "connections in a row over": "providers/failover/blame.py MOST_LOSSES",
     "connections in a row that may": "providers/failover/blame.py MOST_SILENT_LOSSES",

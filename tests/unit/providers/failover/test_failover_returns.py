@@ -44,7 +44,7 @@ def probe(bench: Bench) -> FakeMember:
 
 
 def test_a_broker_that_does_not_answer_the_close_of_the_test_in_time_is_not_there() -> None:
-    """S90: the watch does not wait for ever, and tries again."""
+    """S109: the watch does not wait for ever, and tries again."""
     bench = at_the_backup()
     hanging = probe(bench)
     tries = len(bench.tried)
@@ -58,7 +58,7 @@ def test_a_broker_that_does_not_answer_the_close_of_the_test_in_time_is_not_ther
 
 
 def test_a_broker_that_is_lost_before_it_answers_the_close_of_the_test_is_not_there() -> None:
-    """S90: a good connection was left for a broker that was dead."""
+    """S109: a good connection was left for a broker that was dead."""
     bench = at_the_backup()
     _, closed = probe(bench).pending.pop()
     bench.silent.discard("close")
@@ -69,7 +69,7 @@ def test_a_broker_that_is_lost_before_it_answers_the_close_of_the_test_is_not_th
 
 
 def test_a_broker_that_closes_the_test_with_a_security_error_is_tried_again() -> None:
-    """S90: it took the login, so no wrong login can lock the account."""
+    """S109: it took the login, so no wrong login can lock the account."""
     bench = at_the_backup()
     _, closed = probe(bench).pending.pop()
     bench.silent.discard("close")
@@ -91,7 +91,7 @@ def interruptions(bench: Bench, seconds: int) -> list[int]:
 def test_a_preferred_broker_that_refuses_what_is_open_is_tried_after_pauses_that_grow(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """S104: each return costs an interruption, and the connection was left more than once in a second."""
+    """S109: each return costs an interruption, and the connection was left more than once in a second."""
     bench = at_the_backup()
     bench.refused["create_producer", 2] = FULL
     bench.down = {}
@@ -107,7 +107,7 @@ def test_a_preferred_broker_that_refuses_what_is_open_is_tried_after_pauses_that
 
 
 def test_a_return_that_succeeds_forgets_the_failures_when_the_connection_has_stayed() -> None:
-    """S104."""
+    """S109."""
     bench = at_the_backup()
     bench.refused["create_producer", 2] = FULL
     bench.down = {}
@@ -123,7 +123,7 @@ def test_a_return_that_succeeds_forgets_the_failures_when_the_connection_has_sta
 
 
 def test_a_preferred_broker_that_is_lost_soon_after_the_return_is_tried_after_pauses_that_grow() -> None:
-    """S104: a message that waits there may end each connection."""
+    """S109: a message that waits there may end each connection."""
     bench = at_the_backup()
     bench.down = {}
     for pause in (0, _FIRST_PAUSE, 2 * _FIRST_PAUSE):
@@ -139,7 +139,7 @@ def test_a_preferred_broker_that_is_lost_soon_after_the_return_is_tried_after_pa
 
 
 def test_a_preferred_broker_that_takes_the_test_and_not_the_connection_is_tried_after_a_pause() -> None:
-    """S90: for example, another program there has the client id."""
+    """S109: for example, another program there has the client id."""
     bench = at_the_backup()
 
     def leaving(done: Completion[None]) -> None:
@@ -159,7 +159,7 @@ def test_a_preferred_broker_that_takes_the_test_and_not_the_connection_is_tried_
 
 
 def test_another_preferred_broker_is_taken_meanwhile() -> None:
-    """S104."""
+    """S109."""
     bench = Bench("amqp://a,amqp://b,amqp://c", "priorityBackup=true&priorityURIs=amqp://a,amqp://b", connect=False)
     bench.down = {"a": DOWN, "b": DOWN}
     bench.lenient = {"b", "c"}
