@@ -1,31 +1,60 @@
-"""The loggers of the library. If a log handler of the program raises an error, only the present record is lost."""
+"""The loggers of the library. If the logging of the program raises an error, only the present record is lost."""
 
 from __future__ import annotations
 
 import logging
+import threading
 import traceback
-from functools import cache
+from functools import cache, partial
 
-__all__ = ["get_logger"]
+__all__ = ["Log", "get_logger"]
+
+_ENDS_PROGRAM = (KeyboardInterrupt, SystemExit)
+
+
+class Log:
+    """The calls of one logger. None of them raises an error of the program's logging (S127).
+
+    The program chooses the handlers, the filters, the formatting and the factory of records. The library logs between
+    two steps of its work, on the loop too. An error there would leave a message without an outcome, stop the search for
+    a broker, or end the loop of all connections.
+
+    On the main thread ``KeyboardInterrupt`` and ``SystemExit`` pass, because Ctrl-C may come at any moment there. On
+    other threads they do not end the program, but they would end the thread. So no error passes there.
+    """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self.logger = logger
+        """The logger itself. A call of its methods may raise."""
+        self.isEnabledFor = logger.isEnabledFor
+        # no method in Python for each level, because a call at the limit of the recursion must not need more frames
+        self.debug = partial(self._write, logging.DEBUG)
+        self.info = partial(self._write, logging.INFO)
+        self.warning = partial(self._write, logging.WARNING)
+        self.error = partial(self._write, logging.ERROR)
+        self.exception = partial(self._write, logging.ERROR, exc_info=True)
+
+    def _write(
+        self, level: int, text: str, /, *arguments: object, exc_info: bool | BaseException | None = None
+    ) -> None:
+        try:
+            self.logger.log(level, text, *arguments, exc_info=exc_info, stacklevel=2)
+        except BaseException as error:
+            if isinstance(error, _ENDS_PROGRAM) and _on_main_thread():
+                raise
+            if logging.raiseExceptions:  # as the handlers of the standard library do
+                try:
+                    traceback.print_exc()
+                except BaseException as another:  # for example, standard error is closed
+                    if isinstance(another, _ENDS_PROGRAM) and _on_main_thread():
+                        raise
+
+
+def _on_main_thread() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
 
 
 @cache
-def get_logger(name: str) -> logging.Logger:
-    """Return the logger of this name, such as ``pyjmsack.failover``. Its methods never raise the error of a handler or
-    a filter.
-
-    The program chooses the handlers. The library logs between two steps of its work, on the loop too. An error there
-    would leave a message without an outcome, or end a connection.
-    """
-    logger = logging.getLogger(name)
-    handle = logger.handle
-
-    def guarded(record: logging.LogRecord) -> None:
-        try:
-            handle(record)
-        except Exception:
-            if logging.raiseExceptions:  # as the handlers of the standard library do
-                traceback.print_exc()
-
-    logger.handle = guarded  # type: ignore[method-assign]  # each logging call passes its record to this attribute
-    return logger
+def get_logger(name: str) -> Log:
+    """Return the calls of the logger of this name, such as ``pyjmsack.failover``."""
+    return Log(logging.getLogger(name))

@@ -120,7 +120,11 @@ class AioRuntime:
 
     def _run(self) -> None:
         self._scheduled = False
-        run_commands(self._outbox)
+        try:
+            run_commands(self._outbox)
+        except BaseException:  # such as SystemExit: if the program lets the loop run again, the other commands run
+            self.loop.call_soon(self._run)
+            raise
         self._flush()
 
     async def run(self, steps: Steps[T]) -> T:

@@ -34,15 +34,15 @@ def show_logs(debug: bool) -> None:
     handler = _StderrHandler()
     detailed = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler.setFormatter(detailed if debug else _OneLine())
-    log = get_logger("pyjmsack")
+    log = get_logger("pyjmsack").logger
     log.handlers[:] = [handler]  # a process runs one command, except in tests
     log.setLevel(logging.DEBUG if debug else logging.WARNING)
-    get_logger("pyjmsack.broker").setLevel(logging.NOTSET)
+    get_logger("pyjmsack.broker").logger.setLevel(logging.NOTSET)
 
 
 def narrate_broker() -> None:
     """Show the log lines about the slow steps of the embedded broker, such as its download."""
-    log = get_logger("pyjmsack.broker")
+    log = get_logger("pyjmsack.broker").logger
     log.setLevel(min(logging.INFO, log.getEffectiveLevel()))
 
 
@@ -58,7 +58,7 @@ def quiet_about(kind: type[BaseException]) -> Iterator[None]:
     def unexpected(record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], kind))
 
-    log = get_logger("pyjmsack")
+    log = get_logger("pyjmsack").logger
     log.addFilter(unexpected)
     try:
         yield

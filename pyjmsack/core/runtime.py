@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
 from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.errors import JMSException
 from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
@@ -40,7 +41,7 @@ deadline (S74)."""
 
 def run_commands(outbox: deque[Command]) -> None:
     """Run the commands of an outbox on the loop. If a command raises, only the call that waits for this command gets
-    the error.
+    the error. An error such as ``SystemExit`` ends this function too, and the other commands stay in the outbox.
     """
     arguments: tuple[Any, ...] = ()
     while outbox:
@@ -49,8 +50,15 @@ def run_commands(outbox: deque[Command]) -> None:
                 command, arguments = outbox.popleft()
                 command(*arguments)
         except Exception as error:
-            log.exception("a command of the provider failed")
             _fail(arguments, error)
+            log.error("a command of the provider failed", exc_info=error)
+        except (
+            BaseException
+        ) as error:  # of a program's code that asked Python to end; the caller must not wait for ever
+            failure = JMSException(f"a command of the provider was ended by {type(error).__name__}: {error}")
+            failure.__cause__ = error
+            _fail(arguments, failure)
+            raise
 
 
 def refuse_commands(outbox: deque[Command], error: Exception) -> None:

@@ -205,11 +205,13 @@ class Driver(asyncio.BufferedProtocol):
         """
         try:
             yield
-        except Exception as error:
+        except BaseException as error:
             text = f"the peer sent bytes that this client cannot read ({type(error).__name__}: {error})"
-            log.error("%s", text, exc_info=error)
             self._engine.connection_lost(_caused(ConnectionLostException(text), error))
             self.abort()
+            if not isinstance(error, Exception):  # such as SystemExit in code of the program
+                raise
+            log.error("%s", text, exc_info=error)
 
     def retick(self) -> None:
         """Call the engine's ``tick`` in the next turn of the loop, because the deadline of the engine may have
@@ -252,11 +254,13 @@ class Driver(asyncio.BufferedProtocol):
             return
         try:
             self._write(transport)
-        except Exception as error:
+        except BaseException as error:
             text = f"the bytes for the peer could not be written ({type(error).__name__}: {error})"
             self._broken = _caused(ConnectionLostException(text), error)
             self.abort()  # then asyncio calls connection_lost
-            log.error("%s", text)  # last, because a log handler may raise
+            if not isinstance(error, Exception):
+                raise
+            log.error("%s", text)
 
     def _write(self, transport: asyncio.Transport) -> None:
         take = self._engine.data_to_send
@@ -457,7 +461,7 @@ def _is_here(host: str) -> bool:
         return False
 
 
-def _caused(error: JMSException, cause: Exception) -> JMSException:
+def _caused(error: JMSException, cause: BaseException) -> JMSException:
     error.__cause__ = cause
     return error
 

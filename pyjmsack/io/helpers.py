@@ -68,9 +68,9 @@ class Helpers:
 
         def ended(future: asyncio.Future[None]) -> None:
             error = None if future.cancelled() else future.exception()
+            then()
             if error is not None:  # otherwise asyncio would log the error whenever the garbage collection comes
                 log.error("work on a thread %s failed", self._name, exc_info=error)
-            then()
 
         self.run(work).add_done_callback(ended)
 

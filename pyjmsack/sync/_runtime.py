@@ -198,9 +198,12 @@ class SyncRuntime:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        run_commands(self._outbox)
         try:
+            run_commands(self._outbox)
             self._flush()
+        except BaseException:  # such as SystemExit in code of the program: the loop goes on, and so do other commands
+            self.loop.call_soon(self._run)
+            raise
         finally:  # also if the stream broke, because otherwise a caller would wait for its burst for ever
             if self._gathering:
                 self._timer = self.loop.call_later(GATHER, self._run)

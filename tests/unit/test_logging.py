@@ -8,6 +8,9 @@ import json
 import logging
 import re
 import sys
+import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -108,18 +111,109 @@ class _Fails(logging.Handler):
 def test_no_logger_of_the_library_raises_the_error_of_a_handler_s127(capsys: pytest.CaptureFixture[str]) -> None:
     """Such an error would come between two steps of a protocol, on the loop of the connection."""
     log, handler = get_logger("pyjmsack.failover"), _Fails()
-    log.addHandler(handler)
+    log.logger.addHandler(handler)
     try:
         log.warning("broken")
     finally:
-        log.removeHandler(handler)
+        log.logger.removeHandler(handler)
     assert "ValueError: broken" in capsys.readouterr().err
     assert get_logger("pyjmsack.failover") is log
 
 
+class _Stop(BaseException):
+    """An error that is no ``Exception``, as ``pytest.fail`` and ``gevent.Timeout`` raise."""
+
+
+def _in_thread(call: Callable[[], None]) -> list[BaseException]:
+    """Run ``call`` on another thread, and return the error that it raised."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return raised
+
+
+@pytest.mark.parametrize("place", ["factory", "filter", "handler", "argument"])
+@pytest.mark.parametrize("kind", [RuntimeError, RecursionError, _Stop, GeneratorExit, SystemExit, KeyboardInterrupt])
+def test_no_error_of_a_programs_logging_comes_out_on_another_thread_s127(
+    monkeypatch: pytest.MonkeyPatch, kind: type[BaseException], place: str
+) -> None:
+    """A factory of records that reads the request of a web framework raises on the I/O thread. ``failover:`` then never
+    looked for another broker. ``SystemExit`` ended the loop of all connections."""
+    log = get_logger("pyjmsack.failover")
+    records = logging.getLogRecordFactory()
+    calls: list[str] = []
+
+    def fail(*arguments: object) -> bool:
+        calls.append(place)
+        raise kind("mistake")
+
+    text = type("Text", (), {"__str__": fail})() if place == "argument" else "text"
+    handler = logging.StreamHandler(io.StringIO())
+    monkeypatch.setattr(handler, "handleError", lambda record: fail())
+    if place == "handler":
+        monkeypatch.setattr(handler, "emit", fail)
+    elif place == "filter":
+        handler.addFilter(fail)
+    monkeypatch.setattr(log.logger, "handlers", [handler])
+    monkeypatch.setattr(log.logger, "propagate", False)
+    try:
+        if place == "factory":
+            logging.setLogRecordFactory(fail)  # type: ignore[arg-type]
+        for write in (log.warning, log.error, log.exception):
+            assert _in_thread(partial(write, "%s", text)) == []
+    finally:
+        logging.setLogRecordFactory(records)
+    assert len(calls) >= 3
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt])
+def test_on_the_main_thread_a_program_may_be_ended_while_the_library_logs(
+    monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    """Ctrl-C comes at any moment there, and a handler may end its program there."""
+    log, handler = get_logger("pyjmsack.failover"), _Fails()
+    monkeypatch.setattr(handler, "emit", _raiser(kind("end")))
+    monkeypatch.setattr(log.logger, "handlers", [handler])
+    with pytest.raises(kind):
+        log.warning("text")
+    monkeypatch.setattr(handler, "emit", _raiser(_Stop("end")))
+    log.warning("text")
+
+
+def test_an_error_of_a_handler_that_cannot_be_shown_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard error may be closed."""
+    log = get_logger("pyjmsack.failover")
+    monkeypatch.setattr(log.logger, "handlers", [_Fails()])
+    monkeypatch.setattr("traceback.print_exc", _raiser(_Stop("closed")))
+    log.warning("text")
+    monkeypatch.setattr("traceback.print_exc", _raiser(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        log.warning("text")
+
+
+def _raiser(error: BaseException) -> Callable[..., None]:
+    def fail(*arguments: object) -> None:
+        raise error
+
+    return fail
+
+
 def test_a_record_still_names_the_line_that_logged(caplog: pytest.LogCaptureFixture) -> None:
-    get_logger("pyjmsack.failover").warning("here")
-    assert caplog.records[-1].funcName == "test_a_record_still_names_the_line_that_logged"
+    log = get_logger("pyjmsack.failover")
+    log.logger.setLevel(logging.DEBUG)
+    for write in (log.debug, log.info, log.warning, log.error, log.exception):
+        write("here")
+    assert {record.funcName for record in caplog.records} == {"test_a_record_still_names_the_line_that_logged"}
+    assert [record.levelname for record in caplog.records] == ["DEBUG", "INFO", "WARNING", "ERROR", "ERROR"]
+    log.logger.setLevel(logging.NOTSET)
 
 
 def test_each_module_of_the_library_gets_its_logger_from_one_place() -> None:

@@ -97,10 +97,10 @@ class DeadLetters:
         elif isinstance(inbound, SpooledInbound) and inbound.has_footer:
             why = "it is large and has a footer, which cannot be copied, and the broker would discard it"
         if why is not None:
+            receiver.aside.add(receiver.stop)
             log.error(
                 "a message of %s stays unacknowledged until its consumer ends: %s", receiver.info.destination.name, why
             )
-            receiver.aside.add(receiver.stop)
             return True
         if self._sender is None or self._sender.closed is not None:
             self._sender = self._attach()
@@ -140,14 +140,14 @@ class DeadLetters:
             self.afterwards(concerns, then)
 
     def _settle(self, receiver: AmqpReceiver, inbound: AmqpInbound, error: BaseException | None) -> None:
+        receiver.settle(inbound, Outcome.ACCEPTED if error is None else Outcome.MODIFIED_FAILED)
+        receiver.copied()
         if error is not None:
             log.error(
                 "a message of %s cannot be copied to the dead-letter queue and is delivered again: %s",
                 receiver.info.destination.name,
                 error,
             )
-        receiver.settle(inbound, Outcome.ACCEPTED if error is None else Outcome.MODIFIED_FAILED)
-        receiver.copied()
 
     def afterwards(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
         """Wait until no message of certain receivers is being copied, and then call ``then``. ``concerns`` returns True

@@ -155,11 +155,11 @@ class Connection:
         if opening is not None:
             opening.succeed(member.metadata)
             return
-        log.info("the connection is restored at %s", member.url)
         self._the_listener.on_restored(member.metadata)
         self._transactions.restored(provider, requests.open, requests.transmit)
         self._resources.in_use()
         requests.resume()
+        log.info("the connection is restored at %s", member.url)
 
     @property
     def _the_listener(self) -> ProviderListener:
@@ -183,11 +183,11 @@ class Connection:
         lost = requests.interrupt(member, error)
         self._resources.interrupted()
         self._transactions.interrupted(lost.sends)
-        log.info("the connection to %s is lost: %s", member.url, error)
         self._the_listener.on_interrupted(error, generation)
         requests.hold_again(lost)
         self._brokers.lost(member.url)
         self._look(first=False, error=error)
+        log.info("the connection to %s is lost: %s", member.url, error)  # last, see Log: Ctrl-C may come there
 
     def _settle_down(self) -> None:
         """Remember that the connection in use is not new any more, so that the next search begins without a pause."""

@@ -117,8 +117,8 @@ class PriorityWatch:
         member.open(self._info, _close, lambda error: self._tried(member, error))
 
     def _strike_off(self, url: BrokerUrl, error: BaseException) -> None:
-        log.warning("the preferred broker %s is not tried again: %s", url, error)
         self._preferred.remove(url)
+        log.warning("the preferred broker %s is not tried again: %s", url, error)
 
     def _tried(self, member: Member, error: BaseException | None) -> None:
         self._trying = None

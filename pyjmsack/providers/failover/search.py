@@ -147,11 +147,11 @@ class Search:
         if wait is None:
             self._gave_up(self._error)
             return
-        self._warn()
         if self._rounds:
             wait *= random.uniform(self._spread, 1.0)  # noqa: S311 - it spreads load, and keeps no secret
         self._timer = self._connector.call_later(max(wait, self._pause), self._begin_round)
         self._pause = 0.0
+        self._warn()
 
     def _warn(self) -> None:
         """Log a warning that no broker was found, each time when ``failover.warnAfterReconnectAttempts`` more rounds

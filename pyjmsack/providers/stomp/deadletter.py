@@ -241,7 +241,6 @@ class DeadLetters:
     def _set_aside(self, inbound: StompInbound, stop: Stop, why: str) -> None:
         """Set a message aside until its subscription ends, because ``why`` prevents both a NACK and a copy. After the
         end of the subscription the message goes back to the broker (S166)."""
-        log.error("a message of %s stays unacknowledged until its consumer ends: %s", self._info.destination.name, why)
         inbound.forget()
         subscriptions = self._subscriptions
         if inbound in subscriptions.outstanding:
@@ -251,6 +250,7 @@ class DeadLetters:
             elif self._window.is_full:
                 self._window.watch()
             self._aside.add(stop)
+        log.error("a message of %s stays unacknowledged until its consumer ends: %s", self._info.destination.name, why)
 
     def _copied(self, inbound: StompInbound, place: tuple[str, str, str], error: BaseException | None) -> None:
         self._aside.copying -= 1
