@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from pyjmsack.core.runtime import Command, Later, refuse_commands, run_commands, taken
 from pyjmsack.core.steps import Deadline, Steps
-from pyjmsack.errors import IllegalStateException
+from pyjmsack.errors import ConnectionLostException, IllegalStateException
 from pyjmsack.io.forks import when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.io.thread import LoopThread
@@ -40,6 +40,10 @@ listener."""
 _FOREIGN = "this connection belongs to the parent process; make a new connection in this process"
 _ENDING = "the program is ending, and the I/O thread does not run any more; close connections before the program ends"
 T = TypeVar("T")
+
+
+def _ignore(error: ConnectionLostException) -> None:
+    """Stands for the connection that is told of the loss, while there is none yet."""
 
 
 def wait(completion: Completion[Any], timeout: float | None) -> bool:
@@ -88,10 +92,15 @@ class SyncRuntime:
         """True while the connection is being closed. Then no timer is set any more, because the loop may end before the
         timer."""
         self._closed = False
+        self._lost: ConnectionLostException | None = None
+        """The error that each command gets, because the loop ended by itself."""
+        self.tell_lost: Callable[[ConnectionLostException], object] = _ignore
+        """Called on the thread of the loop if the loop ends by itself."""
         self._closing = threading.RLock()
         self._leavings: deque[Callable[[], None]] = deque([thread.release])
         """The function that gives the loop thread back. The queue is empty after the call, because the function must
         not be called a second time."""
+        thread.when_lost(self._on_loop_lost)  # raises if the loop has ended; so the keeper is started after it
         self.keeper = Keeper() if keeps_process else None
         _open.add(self)
 
@@ -145,7 +154,7 @@ class SyncRuntime:
         A thread that computes gives the interpreter away only every 5 ms. Without this method the loop would wait up to
         5 ms after each of its system calls. In a measurement, these waits halved the number of sends per second.
         """
-        if threading.get_ident() != self._thread.ident:
+        if not self._thread.runs_here():
             written: Completion[None] = Completion()
             self._written.append(written)
             self.hurry()
@@ -167,12 +176,14 @@ class SyncRuntime:
         try:
             self.loop.call_soon_threadsafe(self._run)
         except RuntimeError:  # the loop has ended, because another thread or a signal handler closed the connection
-            if self._usable():
+            if self._lost is None and self._usable():
                 raise
+        if self._lost is not None:  # set while this thread was about to tell the loop
+            self._refuse()
 
     def _usable(self) -> bool:
         # another thread may just have closed the connection, and no caller may wait for a command that will not run
-        if self._closed:
+        if self._closed or self._lost is not None:
             self._refuse()
             return False
         if self._pid != os.getpid():
@@ -189,7 +200,14 @@ class SyncRuntime:
 
     def _refuse(self) -> None:
         self._woken = False  # so that each later command comes to :meth:`_usable`
-        refuse_commands(self._outbox, IllegalStateException("the connection is closed"))
+        refuse_commands(self._outbox, self._lost or IllegalStateException("the connection is closed"))
+        self._release()
+
+    def _on_loop_lost(self, error: ConnectionLostException) -> None:
+        """Let each command get an error, and each caller that waits, because the loop has ended by itself."""
+        self._lost = error
+        self._refuse()
+        self.tell_lost(error)
 
     def _run(self) -> None:
         # before the commands run, so that a command that is appended later wakes the loop again, or waits for the timer
@@ -219,8 +237,7 @@ class SyncRuntime:
         """Run an operation of the core (``core/steps.py``) to its end, and block the caller's thread meanwhile."""
         if self._pid != os.getpid():
             raise IllegalStateException(_FOREIGN)
-        # not checked after a close, because the system may give the number of the ended loop thread to this thread
-        if not self._closed and threading.get_ident() == self._thread.ident:
+        if self._thread.runs_here():
             steps.close()
             raise IllegalStateException("a blocking call is not allowed on the I/O thread, which would wait for itself")
         try:
@@ -255,7 +272,7 @@ class SyncRuntime:
         """Wait until the commands that are queued now have run on the loop."""
         if not self._closed and self._pid == os.getpid():
             done: Completion[None] = Completion()
-            self.submit(done.succeed)
+            self.submit(Completion.succeed, done)  # as an argument, so that it fails if the loop is lost
             self.hurry()
             wait(done, timeout)
 
@@ -273,7 +290,6 @@ class SyncRuntime:
                         leave()
                     # refuse a command that came when the loop ended; the caller of a later command sees ``_closed``
                     self._refuse()
-                    self._release()
                     if self.keeper is not None:
                         self.keeper.end()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyjmsack.core import connection as core_connection
 from pyjmsack.core.facade import ConnectionFacade
 from pyjmsack.core.factory import FactoryFacade
+from pyjmsack.errors import ConnectionLostException
 from pyjmsack.io.driver import AsyncioConnector
 from pyjmsack.io.thread import acquire
 from pyjmsack.spi.registry import create_provider
@@ -84,6 +85,7 @@ class ConnectionFactory(FactoryFacade):
                 ledger=ledger,
                 tracing=self._create_tracing(),
             )
+            runtime.tell_lost = partial(_lose, core)
             if runtime.keeper is not None:
                 core.add_listener(runtime.keeper)
             runtime.run(core.open())
@@ -119,6 +121,14 @@ class ConnectionFactory(FactoryFacade):
         from pyjmsack.sync.context import JMSContext
 
         return JMSContext(self.create_connection(username, password), ack_mode, auto_start=auto_start)
+
+
+def _lose(core: core_connection.Connection, error: ConnectionLostException) -> None:
+    """End a connection whose loop has ended. Each caller that waits for an answer or a message gets the error."""
+    try:
+        core.on_failure(error)
+    finally:
+        core.channel.provider.abort(error)
 
 
 class Connection(ConnectionFacade):
