@@ -84,10 +84,11 @@ def subscribed(chunks: Input) -> tuple[Bench, Sink]:
         bench.ask(provider, "create_session", SessionInfo(1, AckMode.CLIENT_ACKNOWLEDGE))
         info = ConsumerInfo(2, 1, Queue("q"), PREFETCH)
         bench.ask(provider, "create_consumer", info, sink)
-        bench.engine.receive_data(b"RECEIPT\nreceipt-id:1\n\n\0")
+        bench.engine.receive_data(b"RECEIPT\nreceipt-id:%b1\n\n\0" % bench.engine.secret)
         bench.ask(provider, "unsubscribe", "nobody")
+    named = b"subscription:%bs1" % bench.engine.secret
     for chunk in chunks[1:]:
-        bench.engine.receive_data(chunk)
+        bench.engine.receive_data(chunk.replace(b"subscription:s1", named))
         bench.pass_by(0.02)
     return bench, sink
 
