@@ -29,8 +29,9 @@ __all__ = ["Jolokia"]
 
 _EXPECTED = "Jolokia's URL: expected http://HOST:PORT/api/jolokia or https://..."
 _LARGEST = 64 << 20
-_LONGEST_HEAD = 64 << 10
 """The largest number of bytes in one answer. Some hundred thousand queues fit."""
+_LONGEST_HEAD = 64 << 10
+"""The largest number of bytes in the head of one answer."""
 
 _PIECE = 1 << 16
 

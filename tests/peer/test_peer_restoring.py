@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from failover_support import Events, interruptible
-from peer import Condition
+from peer import Condition, PeerLink
 from peer_faces import Face
 from stomp_peer import Received, StompPeer, start
 
-from pyjmsack import Queue
+from pyjmsack import InvalidDestinationException, Queue
 
 MANY = 20
 REFUSED = Condition("amqp:unauthorized-access", "not here")
@@ -177,3 +177,25 @@ def test_a_link_that_a_broker_ends_while_it_is_restored_is_restored_at_the_next_
     assert events.calls[-1][1] == third.url
     producer.send("x")
     third.wait_transfers(1)
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+def test_a_link_that_the_broker_ends_after_each_attach_costs_the_others_nothing(face: Face, engine: str) -> None:
+    """S104: the connection never came back, because each end refused the broker, and there was no other one."""
+    peer = face.peer()
+    connection = face.failover(peer, options=f"nested.amqp.engine={engine}")
+    events = Events(connection)
+    session = connection.create_session()
+    neighbour, guilty = session.create_producer(Queue("good")), session.create_consumer(Queue("guilty"))
+
+    def end(link: PeerLink) -> None:
+        if link.name == "guilty":
+            link.close(Condition("amqp:resource-deleted", "gone"))
+
+    peer.script.after_attach = end
+    peer.drop()
+    neighbour.send("after")
+    assert [transfer.message.body for transfer in peer.wait_transfers(1)] == ["after"]
+    with pytest.raises(InvalidDestinationException, match="gone"):
+        guilty.receive(timeout=60)
+    assert events.names.count("restored") == 1

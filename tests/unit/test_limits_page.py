@@ -92,8 +92,6 @@ LIMITS = {
     "threads with which one connection computes": "io/helpers.py MOST_DIGESTS",
     "queues that are remembered": "providers/stomp/window.py _MOST_REFUSING",
     "queues over STOMP for which": "providers/stomp/caution.py _MOST_QUEUES",
-    "STOMP, Classic: messages of which": "providers/stomp/text_end.py _MOST_SUSPECTS",
-    "STOMP, Classic: bytes behind a NUL": "providers/stomp/text_end.py _LONGEST_HEAD",
     "queues, consumers or connections": "management/artemis.py _MAX_ROWS",
     "an answer of Jolokia": "management/jolokia.py _LARGEST",
     "the head of such an answer": "management/jolokia.py _LONGEST_HEAD",

@@ -17,6 +17,7 @@ from pyjmsack.providers.failover.transactions import Replay
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound, InboundSink, identify
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
+from pyjmsack.uri import BrokerUrl
 
 __all__ = [
     "ConsumerRecord",
@@ -255,10 +256,14 @@ class Resources:
         """Counts the connections that were lost while everything was being restored. From the second attempt on, each
         link (the path of one producer or consumer) is requested alone, so that the guilty link can be found."""
 
+        self.ended_at: set[BrokerUrl] = set()
+        """The brokers that opened an object and ended it again, while everything was being restored."""
+
     def rebuilt(self) -> None:
         """Remember that everything is open again at a broker, so that no link is suspected of causing losses any
         more."""
         self.blame.clear()
+        self.ended_at.clear()
 
     def clear(self) -> None:
         """Forget all resources, because the connection is closed."""

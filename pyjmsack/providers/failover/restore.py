@@ -133,15 +133,20 @@ class Restoration:
         """Handle the end of a session, producer or consumer that the broker opened and then ended during this attempt.
 
         A broker that is at a limit answers a Begin frame, and then sends an End frame with the reason. Therefore such
-        an end is a refusal, and the next broker is tried (S104). After this attempt, an end is final (S109, S126).
+        an end is a refusal, and the next broker is tried (S104). A broker that does so again, before everything was
+        restored, does not harm the other objects: the end is final, as after this attempt (S109, S126).
         """
-        resources = self._resources
-        if self._closes_links and number in resources.producers:
-            self._close_producer(number, error)
-        elif self._closes_links and number in resources.consumers:
-            self._close_consumer(number, error)
-        elif any(number in table for table in (resources.sessions, resources.producers, resources.consumers)):
+        resources, broker = self._resources, self._member.url
+        final = broker in resources.ended_at or (self._closes_links and number not in resources.sessions)
+        if not any(number in table for table in (resources.sessions, resources.producers, resources.consumers)):
+            return
+        if not final:
+            resources.ended_at.add(broker)
             self._member.refuse(error)
+        elif number in resources.consumers:
+            self._close_consumer(number, error)
+        else:
+            self._closed(number, error)
 
     def failed(self, broker: BrokerUrl, error: BaseException) -> None:
         """Handle the loss of the connection during this attempt: close the link that is to blame, if this link is known

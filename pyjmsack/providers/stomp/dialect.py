@@ -75,7 +75,7 @@ class StompDialect:
     reasons. Artemis sends the RECEIPT only when everything that its session has begun to store is on the disk. And a
     refused SEND ends the connection, so no later RECEIPT comes."""
     bare_text: bool = False
-    """Whether a text with a NUL may arrive without a content-length."""
+    """Whether a text with a NUL may arrive without a content-length, from a client of another protocol."""
     hides_jmsx: bool = False
     """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
     pauses_at: int | None = None

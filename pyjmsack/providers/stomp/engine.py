@@ -14,7 +14,6 @@ from pyjmsack.message import BodySource
 from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal
 from pyjmsack.providers.stomp.header_lines import decode_head, raw_header
-from pyjmsack.providers.stomp.text_end import TextEnd
 from pyjmsack.providers.stomp.upload import Upload, Uploads
 from pyjmsack.spi.engine import Reading, Stream, loss
 from pyjmsack.spi.envelope import Payload, StreamedPayload
@@ -107,8 +106,9 @@ class StompEngine:
         """Callbacks that wait for the receipt of the last frame of a burst."""
         self._number = 0
         self.secret = b""
-        """The beginning of the names of all receipts and subscriptions, if texts may contain a NUL. No producer knows
-        this beginning, so no producer can write frames for this connection into the text of a message."""
+        """The beginning of the names of all receipts and subscriptions, if the broker may send a text with a NUL
+        without its length (:attr:`.StompDialect.bare_text`). The rest of such a text is read as frames. A producer does
+        not know the secret. So the frames that it writes there confirm no send, and reach no consumer."""
         self._connected = False
         self._interval = self._peer_interval = 0.0
         self._sent = self._received = False
@@ -273,11 +273,9 @@ class StompEngine:
 
     # -- for the provider ---------------------------------------------------------------------------------------
 
-    def expect_nul(self, place: str) -> None:
-        """Expect texts that contain a NUL although their frames have no content-length. ``place`` is the address of the
-        broker."""
+    def use_secret(self) -> None:
+        """Let the names of all further receipts and subscriptions begin with a secret."""
         self.secret = secrets.token_urlsafe(_SECRET_BYTES).encode() + b"-"
-        self._parser.text_end = TextEnd(self.secret, place)
 
     def write(self, *pieces: bytes) -> None:
         """Write a frame that asks for no RECEIPT."""
@@ -405,8 +403,6 @@ class StompEngine:
             head, body, "the broker refused the request" if answered else "the broker ended the connection"
         )
         if answered is None:
-            if self._parser.text_end is not None and self._parser.text_end.convict():
-                error = ConnectionLostException(f"the broker, or the text of a message, ended the connection: {error}")
             self.fail(error if not self._connected or isinstance(error, ConnectionLostException) else _lost(error))
             return
         answered(error)

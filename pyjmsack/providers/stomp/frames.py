@@ -19,7 +19,6 @@ from typing import NamedTuple, cast
 
 from pyjmsack.errors import ConnectionLostException
 from pyjmsack.providers.stomp.header_lines import NAMING, raw_header
-from pyjmsack.providers.stomp.text_end import TextEnd
 
 __all__ = ["Frame", "FrameParser", "Limits", "Refusal"]
 
@@ -102,23 +101,14 @@ class FrameParser:
         self.proof: bytes | None = None
         """Random bytes that this client sent to the broker, and to nobody else, after the pending frame began. If these
         bytes appear inside the body of this frame, the content-length of the frame is wrong."""
-        self.text_end: TextEnd | None = None
-        """Decides which NUL ends the body of a message. ``None`` means that the broker gives each body that contains a
-        NUL its right length."""
         self.broken: ConnectionLostException | None = None
         """The error that ends the stream, because the bytes behind the returned frames are not STOMP. ``None`` while
         the stream is good."""
 
     @property
     def waits(self) -> bool:
-        """True while the body of the pending frame has fewer bytes than its content-length says, or while it is
-        doubtful whether the body has ended."""
-        skipping = self._skipping
-        return bool(self._wanted) or self._doubtful or (skipping is not None and skipping.measured)
-
-    @property
-    def _doubtful(self) -> bool:
-        return self.text_end is not None and self.text_end.searched > 0
+        """True while the body of the pending frame has fewer bytes than its content-length says."""
+        return bool(self._wanted) or (self._skipping is not None and self._skipping.measured)
 
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames that these bytes complete. If some of the bytes are not STOMP, set ``broken`` and return
@@ -150,7 +140,7 @@ class FrameParser:
                 position = self._split(data, position, frames)
             else:
                 position = self._skip(self._skipping, data, position, frames)
-        # an incomplete frame, or the end of a frame that is skipped, was searched to the end of the data
+        # an incomplete frame was searched from its beginning to the end of the data
         kept = len(data) - self._searched if position == _INCOMPLETE else len(data)
         if data is pending:
             del pending[:kept]  # which moves nothing
@@ -162,8 +152,7 @@ class FrameParser:
         if end < 0:
             if skipping.holds(self.proof, data, position):
                 raise _malformed(_length_fault(_MESSAGE, skipping.length))
-            self._searched = skipping.doubtful
-            return _INCOMPLETE if skipping.doubtful else len(data)
+            return len(data)
         frames.append(skipping.frame())
         self._skipping = None
         return end
@@ -172,13 +161,11 @@ class FrameParser:
         """Return True if the parser should read the pending frame again, because it may be complete or is too large to
         be kept."""
         pending, limits = self._pending, self._limits
-        if self._skipping is not None:
-            return True
         if self._wanted:
             self._disproved = self._proves_end(pending)
             return self._disproved or len(pending) >= self._wanted
         if self._body:
-            found = self._doubtful or pending.find(b"\0", self._searched) >= 0
+            found = pending.find(b"\0", self._searched) >= 0
             self._searched = len(pending)
             return found or len(pending) - self._body > limits.body
         found = _HEAD_END.search(pending, max(0, self._searched - 2)) is not None
@@ -241,12 +228,7 @@ class FrameParser:
                     return self._keep(data, position, body=body - position, wanted=start + 1 - position)
                 if declared < 0 or self._disproved or data[start]:  # wrong length: the body ends at the first NUL
                     reason, start, self._disproved = _length_fault(command, length), body, False
-            if self.text_end is None or command != _MESSAGE:
-                body_end = data.find(b"\0", start)
-            else:
-                body_end = self._search_end(self.text_end, data, position, start, head)
-                if length is not None and reason is None and body_end > start:
-                    reason = _length_fault(command, length)
+            body_end = data.find(b"\0", start)
             if (size if body_end < 0 else body_end) - body > limits.body:
                 return self._too_large(command, position)
             if body_end < 0:
@@ -257,25 +239,15 @@ class FrameParser:
             position = body_end + 1
         return size
 
-    def _search_end(self, text_end: TextEnd, data: bytes, position: int, start: int, head: bytes) -> int:
-        nul = data.find(b"\0", max(start, position + text_end.searched))
-        if nul < 0:
-            if text_end.searched:
-                text_end.searched = len(data) - position
-            return -1
-        return text_end.search(data, position, nul, head)
-
     def _keep(self, data: bytes, position: int, *, body: int = 0, wanted: int = 0) -> int:
         self._body, self._wanted = body, wanted
-        if wanted or self._doubtful:
+        if wanted:
             self.begun += 1
         self._searched = len(data) - position
         return _INCOMPLETE
 
     def _start_skipping(self, reason: str, position: int) -> int:
-        if self.text_end is not None:
-            self.text_end.searched = 0
-        self._skipping = Skipping(reason, self._limits.header_line, self.text_end)
+        self._skipping = Skipping(reason, self._limits.header_line)
         self.begun += 1
         return position
 
@@ -319,25 +291,20 @@ class FrameParser:
 
 class Skipping:
     """A MESSAGE frame that is too large to be kept. This object reads the frame to its end, and keeps only the header
-    lines that :func:`.header_lines.lines_that_name` would return.
+    lines that :func:`lines_that_name` would return.
 
     Args:
         reason: the reason why the frame is refused.
         longest: the largest number of bytes of a header line that is kept.
-        text_end: as :attr:`FrameParser.text_end`.
     """
 
-    def __init__(self, reason: str, longest: int, text_end: TextEnd | None = None) -> None:
+    def __init__(self, reason: str, longest: int) -> None:
         self._reason = reason
         self._longest = min(longest, _LONGEST_NAME)
-        self._text_end = text_end
         self._lines: dict[bytes, bytes] = {}
         self._tail = b""
         """While the header lines arrive, the beginning of a line whose end has not arrived yet. While the body arrives,
         the last bytes of the body."""
-        self.doubtful = 0
-        """The number of bytes at the end of the data that have to be read again, because more bytes decide whether the
-        body has ended."""
         self._size = 0
         self._rest: int | None = None
         """The number of bytes of the body that are still missing. ``None`` if the length of the body is not known."""
@@ -369,7 +336,7 @@ class Skipping:
         if not self._in_body:
             position = self._read_head(data[position:] if position else data, position)
         end = -1 if position < 0 else self._read_body(data, position)
-        self._size += (len(data) - self.doubtful if end < 0 else end) - start
+        self._size += (len(data) if end < 0 else end) - start
         return end
 
     def _read_head(self, data: bytes, offset: int) -> int:
@@ -392,23 +359,14 @@ class Skipping:
         return offset + match.end() - kept
 
     def _read_body(self, data: bytes, position: int) -> int:
-        here, rest = len(data) - position, self._rest or 0
-        if self._rest is not None and here <= rest:
+        if self._rest is None:
+            return data.find(b"\0", position) + 1 or -1
+        here = len(data) - position
+        if here <= self._rest:
             self._rest -= here
             return -1
+        end = data.find(b"\0", position + self._rest)
         self._rest = None
-        if self._text_end is None:
-            return data.find(b"\0", position + rest) + 1 or -1
-        return self._search_end(self._text_end, data, position + rest)
-
-    def _search_end(self, text_end: TextEnd, data: bytes, position: int) -> int:
-        nul, self.doubtful = data.find(b"\0", position), 0
-        if nul < 0:
-            return -1
-        before = position - 1  # so that the number of searched bytes is never 0, which would mean "no doubt"
-        end = text_end.search(data, before, nul, self._lines.get(b"message-id", b""))
-        if end < 0:
-            self.doubtful = len(data) - before - text_end.searched
         return end + 1 or -1
 
     def frame(self) -> Frame:

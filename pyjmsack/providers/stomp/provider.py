@@ -130,7 +130,7 @@ class StompProvider(Lifecycle[StompEngine]):
         engine = self._the_engine
         engine.errors_end = dialect.errors_end
         if dialect.bare_text:
-            engine.expect_nul(str(self._url.endpoints[0]))
+            engine.use_secret()
         self._escape = escape if spoken == "1.2" else _escape_11
         shared = self._shared = Shared(engine, self._connector, dialect, self.generation, str(self._url.endpoints[0]))
         shared.ack_by_id = spoken == "1.2"

@@ -110,6 +110,25 @@ def test_the_end_of_what_the_caller_has_closed_meanwhile_is_nobody_s_business(ve
     assert bench.events == ["interrupted", ("restored", "b")]
 
 
+@pytest.mark.parametrize("number", ENDS, ids=ENDS.get)
+def test_what_each_broker_ends_twice_is_closed_alone(number: int) -> None:
+    """S104: an object that every broker ends must not keep the whole connection waiting."""
+    bench, member, sink = restoring()
+    for name in ("b", "a", "b"):
+        assert bench.member.name == name
+        member, pending = bench.member, [*bench.member.pending]
+        end(member, number)
+        bench.clock.pass_by(1)
+    bench.silent.clear()
+    if not member.aborted:
+        for _, done in pending:
+            done.succeed()
+    bench.clock.pass_by(1)
+    assert ("restored", "b") in bench.events
+    assert (("closed", number, "full") in bench.events) == (number != 3)
+    assert sink.errors == ([] if number == 2 else [FULL])
+
+
 def test_a_late_end_of_a_broker_that_was_given_up_is_nobody_s_business() -> None:
     """S104."""
     bench, refusing, sink = restoring()
