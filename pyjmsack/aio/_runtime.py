@@ -112,7 +112,7 @@ class AioRuntime:
 
     def run_queued(self) -> None:
         """Run the queued commands at once."""
-        run_commands(self._outbox)
+        run_commands(self._outbox, self._run_later)
 
     def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Queue a command from another thread, such as the thread of the guard's file."""
@@ -120,12 +120,11 @@ class AioRuntime:
 
     def _run(self) -> None:
         self._scheduled = False
-        try:
-            run_commands(self._outbox)
-        except BaseException:  # such as SystemExit: if the program lets the loop run again, the other commands run
-            self.loop.call_soon(self._run)
-            raise
+        run_commands(self._outbox, self._run_later)
         self._flush()
+
+    def _run_later(self) -> None:
+        self.loop.call_soon(self._run)
 
     async def run(self, steps: Steps[T]) -> T:
         """Run an operation of the core (``core/steps.py``) to its end in the caller's task. If the task is cancelled,

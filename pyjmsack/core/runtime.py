@@ -39,9 +39,15 @@ of a connection share this time. The listeners need this time, because a send wi
 deadline (S74)."""
 
 
-def run_commands(outbox: deque[Command]) -> None:
+def run_commands(outbox: deque[Command], again: Callable[[], object]) -> None:
     """Run the commands of an outbox on the loop. If a command raises, only the call that waits for this command gets
-    the error. An error such as ``SystemExit`` ends this function too, and the other commands stay in the outbox.
+    the error.
+
+    An error such as ``SystemExit`` of a program's code ends this function too. The other commands then stay in the
+    outbox.
+
+    Args:
+        again: called before such an error is raised, so that the loop runs the other commands later, if it goes on.
     """
     arguments: tuple[Any, ...] = ()
     while outbox:
@@ -52,12 +58,11 @@ def run_commands(outbox: deque[Command]) -> None:
         except Exception as error:
             _fail(arguments, error)
             log.error("a command of the provider failed", exc_info=error)
-        except (
-            BaseException
-        ) as error:  # of a program's code that asked Python to end; the caller must not wait for ever
+        except BaseException as error:
             failure = JMSException(f"a command of the provider was ended by {type(error).__name__}: {error}")
             failure.__cause__ = error
             _fail(arguments, failure)
+            again()
             raise
 
 

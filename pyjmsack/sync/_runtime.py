@@ -131,7 +131,7 @@ class SyncRuntime:
 
     def run_queued(self) -> None:
         """Run the queued commands at once. The caller is on the loop thread."""
-        run_commands(self._outbox)
+        run_commands(self._outbox, self._run_later)
 
     def away(self, work: Callable[[], Any]) -> Any:
         """Run ``work``, which waits for a disk, on the caller's thread."""
@@ -217,17 +217,17 @@ class SyncRuntime:
             self._timer.cancel()
             self._timer = None
         try:
-            run_commands(self._outbox)
+            run_commands(self._outbox, self._run_later)
             self._flush()
-        except BaseException:  # such as SystemExit in code of the program: the loop goes on, and so do other commands
-            self.loop.call_soon(self._run)
-            raise
         finally:  # also if the stream broke, because otherwise a caller would wait for its burst for ever
             if self._gathering:
                 self._timer = self.loop.call_later(GATHER, self._run)
             # after the next turn of the loop, so that the broker's answers of this turn are handled first
             if self._written:
                 self.loop.call_soon(self.loop.call_soon, self._release)
+
+    def _run_later(self) -> None:
+        self.loop.call_soon(self._run)
 
     def _release(self) -> None:
         while self._written:

@@ -95,7 +95,7 @@ class FakeRuntime:
     submit_lazily = submit_from_thread = submit
 
     def run_queued(self) -> None:
-        run_commands(self.commands)
+        run_commands(self.commands, lambda: None)
 
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
         self.work.append((work, then))
@@ -123,7 +123,7 @@ class FakeRuntime:
 
     def turn(self) -> None:
         """Run the loop once."""
-        run_commands(self.commands)
+        run_commands(self.commands, lambda: None)
 
     def run(self, steps: Steps[T]) -> T:
         """Drive steps to their end."""

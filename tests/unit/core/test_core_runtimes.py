@@ -275,7 +275,7 @@ def test_a_log_handler_that_raises_leaves_no_caller_waiting_s127() -> None:
     def fail(_: Completion[None]) -> None:
         raise RuntimeError
 
-    run_commands(deque([(fail, (done,))]))
+    run_commands(deque([(fail, (done,))]), lambda: None)
     assert isinstance(done.error, RuntimeError)
 
 
@@ -469,6 +469,30 @@ def test_a_loop_for_whose_thread_the_system_has_no_room_is_closed(monkeypatch: p
 
 
 # -- SyncRuntime ------------------------------------------------------------------------------------------------
+
+
+def test_a_flush_that_raises_is_not_repeated_without_end() -> None:
+    """A loop that did so had no time for the other connections of the process."""
+    seen: list[str] = []
+
+    def flush() -> None:
+        seen.append("flush")
+        raise RuntimeError("the stream broke")
+
+    runtime = SyncRuntime(acquire(), flush)
+    over = threading.Event()
+
+    def turn(left: int) -> None:
+        if left:
+            runtime.loop.call_soon(turn, left - 1)
+        else:
+            over.set()
+
+    runtime.submit(seen.append, "command")
+    runtime.submit(turn, 50)
+    assert over.wait(PATIENCE)
+    runtime.close()
+    assert seen.count("flush") <= 4
 
 
 def test_commands_run_in_order_and_are_flushed_once_a_burst() -> None:

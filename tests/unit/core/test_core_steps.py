@@ -65,7 +65,7 @@ def test_a_command_that_breaks_fails_who_waits_for_it() -> None:
         raise ZeroDivisionError
 
     done = Completion[None]()
-    run_commands(deque([(broken, (done,))]))
+    run_commands(deque([(broken, (done,))]), lambda: None)
     assert isinstance(done.error, ZeroDivisionError)
 
 
