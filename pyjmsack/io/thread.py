@@ -23,7 +23,8 @@ __all__ = ["LoopThread", "acquire"]
 log = get_logger("pyjmsack.io")
 Tell = Callable[[ConnectionLostException], None]
 _LAST_TURNS = 3
-"""Turns of a loop that ended by itself: an aborted socket is closed in the next turn, a cancelled task needs two."""
+"""The number of turns that a broken loop still makes, if it can. An aborted socket is closed in the next turn, and a
+cancelled task needs two turns."""
 
 
 class LoopThread:

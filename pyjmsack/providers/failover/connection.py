@@ -187,7 +187,7 @@ class Connection:
         requests.hold_again(lost)
         self._brokers.lost(member.url)
         self._look(first=False, error=error)
-        log.info("the connection to %s is lost: %s", member.url, error)  # last, see Log: Ctrl-C may come there
+        log.info("the connection to %s is lost: %s", member.url, error)  # last, because Ctrl-C may end a log call
 
     def _settle_down(self) -> None:
         """Remember that the connection in use is not new any more, so that the next search begins without a pause."""

@@ -255,7 +255,6 @@ class Resources:
         self.blame = Blame()
         """Counts the connections that were lost while everything was being restored. From the second attempt on, each
         link (the path of one producer or consumer) is requested alone, so that the guilty link can be found."""
-
         self.ended_at: set[BrokerUrl] = set()
         """The brokers that opened an object and ended it again, while everything was being restored."""
 

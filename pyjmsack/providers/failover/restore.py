@@ -137,10 +137,10 @@ class Restoration:
         restored, does not harm the other objects: the end is final, as after this attempt (S109, S126).
         """
         resources, broker = self._resources, self._member.url
-        final = broker in resources.ended_at or (self._closes_links and number not in resources.sessions)
         if not any(number in table for table in (resources.sessions, resources.producers, resources.consumers)):
-            return
-        if not final:
+            return  # the caller has closed it meanwhile
+        is_link = number not in resources.sessions
+        if broker not in resources.ended_at and not (is_link and self._closes_links):
             resources.ended_at.add(broker)
             self._member.refuse(error)
         elif number in resources.consumers:

@@ -75,7 +75,8 @@ class StompDialect:
     reasons. Artemis sends the RECEIPT only when everything that its session has begun to store is on the disk. And a
     refused SEND ends the connection, so no later RECEIPT comes."""
     bare_text: bool = False
-    """Whether a text with a NUL may arrive without a content-length, from a client of another protocol."""
+    """Whether the broker may send a text with a NUL without a content-length. Classic does so with the text of an
+    OpenWire client."""
     hides_jmsx: bool = False
     """Whether a message arrives without the ``JMSXGroupID``, ``JMSXGroupSeq`` and ``JMSXUserID`` of its sender."""
     pauses_at: int | None = None

@@ -47,7 +47,7 @@ requests."""
 _SECRET_BYTES = 9
 """The number of random bytes in the names of receipts and subscriptions."""
 _MILLISECONDS = re.compile(r"[0-9]{1,10}")
-_SECRET = re.compile(rb"(\npasscode:)[^\n]*")
+_PASSCODE = re.compile(rb"(\npasscode:)[^\n]*")
 
 
 class EngineListener(Protocol):
@@ -181,9 +181,9 @@ class StompEngine:
         output.clear()
         self._sent = True
         if self._options.trace_frames:
-            log.debug("-> %s", _SECRET.sub(rb"\1***", data).decode("utf-8", "replace"))
+            log.debug("-> %s", _PASSCODE.sub(rb"\1***", data).decode("utf-8", "replace"))
         if self._trace_bytes:
-            log.debug("-> %s", _SECRET.sub(rb"\1***", data).hex())
+            log.debug("-> %s", _PASSCODE.sub(rb"\1***", data).hex())
         if self._leaving and not uploads.waiting:
             self._have_left()
         return data

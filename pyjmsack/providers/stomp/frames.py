@@ -291,7 +291,7 @@ class FrameParser:
 
 class Skipping:
     """A MESSAGE frame that is too large to be kept. This object reads the frame to its end, and keeps only the header
-    lines that :func:`lines_that_name` would return.
+    lines that :func:`.header_lines.lines_that_name` would return.
 
     Args:
         reason: the reason why the frame is refused.

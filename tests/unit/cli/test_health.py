@@ -6,7 +6,8 @@ import socket
 import subprocess
 import threading
 import urllib.request
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -54,30 +55,46 @@ def test_a_client_that_drips_is_cut_although_each_byte_comes_in_time(monkeypatch
         assert ask(port) == 200
 
 
+class Check:
+    """A check that does not return before the test says so, and the probe that asked for it."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.begun, self.over = threading.Event(), threading.Event()
+        self.port = 0
+        self.probe = socket.socket()
+
+    def __call__(self) -> dict[str, Any]:
+        self.calls += 1
+        self.begun.set()
+        self.over.wait(60)
+        return UP
+
+
+@contextmanager
+def in_a_check() -> Iterator[Check]:
+    """Serve the health while one probe waits for its check."""
+    check = Check()
+    with serving_health(check, "127.0.0.1", 0) as check.port, check.probe, ExitStack() as stack:
+        stack.callback(check.over.set)
+        check.probe.connect(("127.0.0.1", check.port))
+        check.probe.sendall(b"GET /health/ready HTTP/1.0\r\n\r\n")
+        assert check.begun.wait(60)
+        yield check
+
+
 def test_a_check_that_does_not_return_holds_one_thread_whatever_the_number_of_probes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each probe left one more thread in the check, without end."""
     monkeypatch.setattr(module, "_PATIENCE", 60.0)
     monkeypatch.setattr(module, "_TURN", 0.01)
-    begun, over, inside = threading.Event(), threading.Event(), []
-
-    def stuck() -> dict[str, Any]:
-        inside.append(threading.get_ident())
-        begun.set()
-        over.wait(60)
-        return UP
-
-    with serving_health(stuck, "127.0.0.1", 0) as port, ExitStack() as stack:
-        stack.callback(over.set)
-        first = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-        first.sendall(b"GET /health/ready HTTP/1.0\r\n\r\n")
-        assert begun.wait(60)
+    with in_a_check() as check:
         for _ in range(3):
             with pytest.raises(HTTPError, match="503"):
-                ask(port, "ready")
-        assert len(inside) == 1
-        assert ask(port) == 200
+                ask(check.port, "ready")
+        assert check.calls == 1
+        assert ask(check.port) == 200
 
 
 def test_probes_that_gave_up_hold_few_threads_and_delay_no_other_probe(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,24 +172,12 @@ def test_a_thread_in_a_check_is_not_waited_for_to_admit_a_probe(monkeypatch: pyt
     monkeypatch.setattr(module, "_PATIENCE", 60.0)
     monkeypatch.setattr(module, "_MOST", 2)
     monkeypatch.setattr(module._Handler, "timeout", 60.0)
-    begun, over = threading.Event(), threading.Event()
-
-    def stuck() -> dict[str, Any]:
-        begun.set()
-        over.wait(60)
-        return UP
-
-    with serving_health(stuck, "127.0.0.1", 0) as port, ExitStack() as stack:
-        stack.callback(over.set)
-        first = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
-        first.sendall(b"GET /health/ready HTTP/1.0\r\n\r\n")
-        assert begun.wait(60)
-        slow = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+    with in_a_check() as check, socket.create_connection(("127.0.0.1", check.port)) as slow:
         slow.sendall(b"GET /health/li")
-        assert [ask(port) for _ in range(3)] == [200, 200, 200]
+        assert [ask(check.port) for _ in range(3)] == [200, 200, 200]
         assert slow.recv(1) == b""
-        over.set()
-        assert read(first).startswith(b"HTTP/1.0 200 ")
+        check.over.set()
+        assert read(check.probe).startswith(b"HTTP/1.0 200 ")
 
 
 def read(client: socket.socket) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -26,6 +27,13 @@ def restoring(options: str = "") -> tuple[Bench, FakeMember, Any]:
     bench.clock.pass_by(0)
     assert bench.member.name == "b"
     return bench, bench.member, sink
+
+
+def answer(bench: Bench, pending: Iterable[tuple[Any, Any]]) -> None:
+    """Let the broker answer the requests that wait, and all later ones at once."""
+    bench.silent.clear()
+    for _, done in pending:
+        done.succeed()
 
 
 def end(member: FakeMember, number: int) -> None:
@@ -53,9 +61,7 @@ def test_an_end_while_everything_is_restored_refuses_the_restore(number: int) ->
 def test_an_end_that_comes_with_the_last_answer_refuses_the_restore(number: int) -> None:
     """S104: both arrive in one packet."""
     bench, refusing, sink = restoring()
-    bench.silent.clear()
-    for _, done in refusing.pending:
-        done.succeed()
+    answer(bench, refusing.pending)
     end(refusing, number)
     bench.clock.pass_by(1)
     assert bench.events == ["interrupted", ("restored", "a")]
@@ -66,9 +72,7 @@ def test_an_end_that_comes_with_the_last_answer_refuses_the_restore(number: int)
 def test_an_end_after_the_restore_is_final(number: int) -> None:
     """S109, S126."""
     bench, member, sink = restoring()
-    bench.silent.clear()
-    for _, done in member.pending:
-        done.succeed()
+    answer(bench, member.pending)
     bench.clock.pass_by(0)
     assert bench.events == ["interrupted", ("restored", "b")]
     end(member, number)
@@ -119,10 +123,7 @@ def test_what_each_broker_ends_twice_is_closed_alone(number: int) -> None:
         member, pending = bench.member, [*bench.member.pending]
         end(member, number)
         bench.clock.pass_by(1)
-    bench.silent.clear()
-    if not member.aborted:
-        for _, done in pending:
-            done.succeed()
+    answer(bench, [] if member.aborted else pending)
     bench.clock.pass_by(1)
     assert ("restored", "b") in bench.events
     assert (("closed", number, "full") in bench.events) == (number != 3)
