@@ -123,6 +123,23 @@ async def test_a_receive_that_does_not_wait_never_misses_what_is_there(jms: Jms,
     assert [None if message is None else message.body for message in found] == bodies
 
 
+@not_on("stomp", "STOMP: no drain")
+@pytest.mark.parametrize("engine", ["python", "proton"])
+async def test_polling_gets_messages_of_several_frames_s53(jms: Jms, engine: str) -> None:
+    """A broker may answer a drain between two frames of a message, and then wait for credit for the rest."""
+    options = {"jms.prefetchPolicy.all": 2, "amqp.engine": engine, "amqp.drainTimeout": 20_000}
+    consumer = await jms.consumer(options=options)
+    producer = await (await jms.session()).create_producer(jms.queue)
+    body = "three frames" * 25_000
+    for _ in range(200):
+        sending = asyncio.ensure_future(producer.send(body, delivery_mode=1))
+        message = None
+        while message is None:
+            message = await consumer.receive_nowait()
+        assert message.body == body
+        await sending
+
+
 @pytest.mark.parametrize("prefetch", [0, 1000])
 async def test_consumers_that_ask_the_broker_at_once_all_get_an_answer(jms: Jms, prefetch: int) -> None:
     """Catalogue 24: over one session and over several (a broker may drop a drain that follows another)."""

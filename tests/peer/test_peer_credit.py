@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from typing import Any
 
 import pytest
 from peer import Peer, text
 from peer_faces import AioFace, Face, Told
-from peer_frames import transfer
+from peer_frames import described, transfer
+from proton import Message, uint
 
 from pyjmsack import ConnectionLostException, IllegalStateException, JMSException, Queue, RequestTimedOutException
 
@@ -350,3 +352,60 @@ def test_a_consumer_with_more_than_it_asked_for_closes_without_a_drain(face: Fac
     buffered(consumer, 2, face)
     consumer.close()
     assert not any(drain for _, _, drain in credits(peer))
+
+
+# -- an answer between two frames of a message ------------------------------------------------------------------
+
+
+def answer(count: int) -> bytes:
+    """Return the Flow frame that answers a drain and gives all credit back."""
+    fields = [uint(0), uint(1 << 20), uint(0), uint(1 << 20), uint(0), uint(count), uint(0), None, True]
+    body = described(0x13, fields)
+    return struct.pack(">IBBH", len(body) + 8, 2, 0, 1) + body
+
+
+def wait_limit(peer: Peer, limit: int, *, drain: bool) -> None:
+    """Wait until the client allows messages up to this count or a larger one. A drain may be repeated meanwhile."""
+    peer.wait(lambda: any(count + credit >= limit and drains is drain for count, credit, drains in credits(peer)))
+
+
+@pytest.mark.parametrize("options", ["amqp.engine=python", "amqp.engine=proton", "amqp.spoolOver=10"])
+@pytest.mark.parametrize("answered", [True, False])
+def test_the_rest_of_a_message_comes_although_an_answer_took_its_credit_s53(
+    face: Face, options: str, answered: bool
+) -> None:
+    """Artemis may answer a drain between two frames of a message. It then counts the message after its last frame, and
+    sends this frame only when it gets credit again."""
+    peer = face.peer(silent={"drain"})
+    consumer = face.session(peer, options).create_consumer(prefetch(10))
+    connection, payload = peer.connections[0], bytes(Message(b"a body in three frames", inferred=True).encode())
+    receiving = face.background(consumer.receive, 0)
+    wait_limit(peer, 10, drain=True)
+    peer.do(lambda: connection.write_raw(transfer(0, payload[:30], more=True) + answer(10)))
+    wait_limit(peer, 11, drain=True)
+    peer.do(lambda: connection.write_raw(transfer(0, payload[30:40], more=True) + answer(11)))
+    wait_limit(peer, 12, drain=True)
+    peer.do(lambda: connection.write_raw(transfer(0, payload[40:]) + (answer(12) if answered else b"")))
+    assert receiving.result(60).data == b"a body in three frames"
+    receiving = face.background(consumer.receive, 60)
+    wait_limit(peer, 12 + 9, drain=False)  # the client may count the message that was not taken yet
+    peer.do(lambda: connection.write_raw(transfer(1, text("next"))))
+    assert receiving.result(60).text == "next"
+
+
+@pytest.mark.parametrize("options", ["amqp.engine=python", "amqp.engine=proton"])
+def test_the_rest_of_a_message_comes_although_a_late_answer_took_its_credit_s53(face: Face, options: str) -> None:
+    """Two messages end the drain before its answer comes. The late answer takes the credit that was granted since."""
+    peer = face.peer(silent={"drain"})
+    consumer = face.session(peer, options).create_consumer(prefetch(2))
+    connection, payload = peer.connections[0], text("in two frames")
+    receiving = face.background(consumer.receive, 0)
+    wait_limit(peer, 2, drain=True)
+    peer.do(lambda: connection.write_raw(transfer(0, text("1")) + transfer(1, text("2"))))
+    assert [receiving.result(60).text, consumer.receive(0).text] == ["1", "2"]
+    receiving = face.background(consumer.receive, 60)
+    wait_limit(peer, 4, drain=False)
+    peer.do(lambda: connection.write_raw(transfer(2, payload[:20], more=True) + answer(4)))
+    wait_limit(peer, 5, drain=False)
+    peer.do(lambda: connection.write_raw(transfer(2, payload[20:])))
+    assert receiving.result(60).text == "in two frames"

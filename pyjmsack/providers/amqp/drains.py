@@ -105,6 +105,15 @@ class Drains:
 
     # -- the answer ---------------------------------------------------------------------------------------------
 
+    @property
+    def may_cut_short(self) -> bool:
+        """Whether an answer may come between two frames of a message, and take away the credit of this message.
+
+        Artemis 2.56 then sends the rest of the message only when it gets credit. If a drain began with one credit, this
+        never happened.
+        """
+        return self.credit > 1 and (bool(self.waiting) or self._answers_owed > 0)
+
     def doubt_answer(self) -> bool:
         """Decide whether to doubt the answer that came, because it may belong to the previous drain.
 

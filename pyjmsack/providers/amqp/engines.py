@@ -186,6 +186,11 @@ class ReceiverEnd(LinkEnd, Protocol):
     """This client's end of a link on which this client receives messages."""
 
     @property
+    def cut_short(self) -> bool:
+        """Whether a part of a message has arrived, and the peer has no credit for the rest by its own count."""
+        ...
+
+    @property
     def overdraft(self) -> int:
         """The number of messages that arrived without credit, or 0 or less."""
         ...
@@ -197,6 +202,10 @@ class ReceiverEnd(LinkEnd, Protocol):
 
     def start_drain(self, credit: int = 0) -> None:
         """Add ``credit`` to the credit of the link, and ask the peer to use up the whole credit now."""
+        ...
+
+    def bring_rest(self) -> None:
+        """Grant credit for the rest of a message that is :attr:`cut_short`. The rest uses up this credit."""
         ...
 
     def take_pieces(self) -> None:

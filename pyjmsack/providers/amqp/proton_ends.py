@@ -323,6 +323,11 @@ class ProtonReceiver(ProtonLink):
         return min(super().credit, self._allowed)
 
     @property
+    def cut_short(self) -> bool:
+        """Whether a part of a message has arrived, and the peer has no credit for the rest by its own count."""
+        return self._assembly is not None and self.credit <= self._link.queued  # proton counts it as queued, too
+
+    @property
     def overdraft(self) -> int:
         """The number of messages that arrived without credit, or 0 or less."""
         return -self.credit
@@ -344,6 +349,16 @@ class ProtonReceiver(ProtonLink):
         if self._link is not None:
             self._allowed += credit
             self._link.drain(credit)
+
+    def bring_rest(self) -> None:
+        """Grant credit for the rest of a message that is :attr:`cut_short`. The rest uses up this credit."""
+        if self._link is None:
+            return
+        if self._link.drain_mode:
+            self.start_drain(1)
+        else:
+            self.grant(1)
+        self._allowed -= 1
 
     def settle(self, delivery: int, state: bytes) -> bool:
         """Settle a message with an encoded outcome or transactional state. Return False if the peer has settled it."""

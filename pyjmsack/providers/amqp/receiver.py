@@ -270,7 +270,9 @@ class AmqpReceiver(AmqpLink):
         """Handle a Flow frame, by which the broker gives credit back without a message. The frame may answer the
         present drain, or come late and answer the drain before.
         """
-        if self._arrivals:
+        if self._link.cut_short and self._drains.may_cut_short:
+            self._link.bring_rest()
+        elif self._arrivals:
             self._drains.flow_postponed = True
         elif self._link.credit > 0 or self._drains.pausing:
             return

@@ -315,6 +315,13 @@ class ReceiverLink(Link):
         return self._credit if self._assembly is None else self._credit + 1
 
     @property
+    def cut_short(self) -> bool:
+        """Whether a part of a message has arrived, and the peer has no credit for the rest by its own count.
+
+        This is so if the peer counts a message after its last transfer, as Artemis does."""
+        return self._assembly is not None and self._credit <= 0
+
+    @property
     def overdraft(self) -> int:
         """The number of messages that arrived without credit, or 0 or less. Credit counts when the peer is told of
         it."""
@@ -367,6 +374,20 @@ class ReceiverLink(Link):
             self._credit += credit
             self.drain = True
             self._session.send_flow(self)
+
+    def bring_rest(self) -> None:
+        """Grant credit for the rest of a message that is :attr:`cut_short`.
+
+        The rest uses up this credit, because the peer counts the message after its last transfer.
+        """
+        if self._detached:
+            return
+        if self.drain:
+            self.start_drain(1)
+        else:
+            self.grant(1)
+        self._credit -= 1
+        self._delivery_count = (self._delivery_count + 1) & SERIAL_MASK
 
     def take_pieces(self) -> None:
         """Ask for the message that is arriving now to come in pieces. Each further transfer becomes an event, and the

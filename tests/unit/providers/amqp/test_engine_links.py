@@ -389,6 +389,26 @@ def test_an_answer_to_a_drain_counts_a_message_that_took_the_credit_before() -> 
     assert link.credit == 1
 
 
+def test_the_rest_of_a_message_uses_up_the_credit_that_was_granted_for_it() -> None:
+    """The peer counts the message after its last transfer, and an answer to a drain took all credit before."""
+    wire = Wire()
+    link = wire.receiver(wire.session(), credit=10)
+    link.start_drain()
+    wire.transfer(0, b"first", more=True)
+    assert not link.cut_short
+    wire.say(flow_of(delivery_count=10, link_credit=0, drain=True))
+    assert link.cut_short
+    wire.said()
+    link.bring_rest()
+    flow = wire.one(Flow)
+    assert (flow.delivery_count, flow.link_credit, flow.drain) == (10, 1, True)
+    wire.transfer(0, b"second")
+    assert link.credit == 0
+    link.grant(10)
+    flow = wire.one(Flow)
+    assert (flow.delivery_count, flow.link_credit, flow.drain) == (11, 10, False)
+
+
 @pytest.mark.parametrize("end", ["link", "session"])
 def test_credit_for_a_link_that_we_have_ended_is_no_error_and_says_nothing(end: str) -> None:
     """A timer that grants credit may run out before the peer has answered our Detach or End."""
