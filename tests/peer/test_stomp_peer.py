@@ -218,12 +218,10 @@ def test_a_consumer_goes_on_while_its_caller_holds_a_window_s53(face: Face) -> N
     assert consumer.receive(timeout=60).text == "last"
 
 
-@pytest.mark.parametrize(
-    "forged", ["RECEIPT\nreceipt-id:{}\n\n", "MESSAGE\nsubscription:{}\nmessage-id:1\n\nx", "a line\nno frame"]
-)
+@pytest.mark.parametrize("forged", ["RECEIPT\nreceipt-id:{}\n\n", "MESSAGE\nsubscription:{}\nmessage-id:1\n\nx"])
 def test_a_producer_cannot_write_frames_for_others_into_a_text_with_a_nul_s166(face: Face, forged: str) -> None:
-    """Classic gives such a text no length. A forged RECEIPT confirmed the send of a neighbour, a forged MESSAGE went to
-    another consumer, and anything else ended the connection."""
+    """Classic gives such a text no length. A forged RECEIPT confirmed the send of a neighbour, and a forged MESSAGE
+    went to another consumer."""
     forgery = "".join("\0\n" + forged.format(name) for name in [*range(1, 30), *(f"s{n}" for n in range(1, 4))])
 
     def rule(peer: StompPeer, frame: Received) -> bool:
@@ -237,7 +235,7 @@ def test_a_producer_cannot_write_frames_for_others_into_a_text_with_a_nul_s166(f
     consumer, neighbour = session.create_consumer(QUEUE), session.create_consumer(Queue("other"))
     with pytest.raises(JMSException, match="no space left"):
         session.create_producer(QUEUE).send("x")
-    assert consumer.receive(timeout=60).text == f"text{forgery}"
+    assert consumer.receive(timeout=60).text == "text"
     peer.deliver("s2", "1", "good")
     assert neighbour.receive(timeout=60).text == "good"
 

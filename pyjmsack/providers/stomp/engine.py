@@ -14,7 +14,6 @@ from pyjmsack.message import BodySource
 from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal
 from pyjmsack.providers.stomp.header_lines import decode_head, raw_header
-from pyjmsack.providers.stomp.stray_text import StrayText
 from pyjmsack.providers.stomp.upload import Upload, Uploads
 from pyjmsack.spi.engine import Reading, Stream, loss
 from pyjmsack.spi.envelope import Payload, StreamedPayload
@@ -277,10 +276,6 @@ class StompEngine:
     def use_secret(self) -> None:
         """Let the names of all further receipts and subscriptions begin with a secret."""
         self.secret = secrets.token_urlsafe(_SECRET_BYTES).encode() + b"-"
-
-    def skip_strays(self) -> None:
-        """Skip what follows a MESSAGE and has no name with the secret."""
-        self._parser.stray = StrayText(self.secret)
 
     def write(self, *pieces: bytes) -> None:
         """Write a frame that asks for no RECEIPT."""

@@ -18,8 +18,7 @@ import re
 from typing import NamedTuple, cast
 
 from pyjmsack.errors import ConnectionLostException
-from pyjmsack.providers.stomp.header_lines import NAMING, lines_that_name, raw_header
-from pyjmsack.providers.stomp.stray_text import StrayText
+from pyjmsack.providers.stomp.header_lines import NAMING, raw_header
 
 __all__ = ["Frame", "FrameParser", "Limits", "Refusal"]
 
@@ -49,8 +48,6 @@ used."""
 _LITTLE = 262144
 """Up to this number of bytes, the pending bytes are copied, because frames are cut out of ``bytes`` more quickly. More
 bytes are left where they are. Otherwise each of many frames with a wrong content-length would copy all bytes behind."""
-_SURE = 8192
-"""A text with NULs that has at most this number of bytes came whole, because the broker writes it at once."""
 _INCOMPLETE = -1
 """What a method returns instead of a position, if the last frame has to wait for more bytes."""
 _LONGEST_NAME = 65536
@@ -104,8 +101,6 @@ class FrameParser:
         self.proof: bytes | None = None
         """Random bytes that this client sent to the broker, and to nobody else, after the pending frame began. If these
         bytes appear inside the body of this frame, the content-length of the frame is wrong."""
-        self.stray: StrayText | None = None
-        """Recognises the rest of a text with a NUL. ``None`` means that the broker gives each such text its length."""
         self.broken: ConnectionLostException | None = None
         """The error that ends the stream, because the bytes behind the returned frames are not STOMP. ``None`` while
         the stream is good."""
@@ -160,8 +155,6 @@ class FrameParser:
             return len(data)
         frames.append(skipping.frame())
         self._skipping = None
-        if self.stray is not None:
-            self.stray.follow()
         return end
 
     def _may_be_complete(self) -> bool:
@@ -178,8 +171,6 @@ class FrameParser:
         found = _HEAD_END.search(pending, max(0, self._searched - 2)) is not None
         self._searched = len(pending)
         if not found:
-            if self.stray is not None and self.stray.is_stray(pending):
-                return True
             self._check_open_head(pending, 0)
         return found or len(pending) > limits.kept + _LONGEST_COMMAND
 
@@ -205,20 +196,11 @@ class FrameParser:
             incomplete and has to be kept until more bytes arrive.
         """
         limits, size, in_place = self._limits, len(data), data is self._pending
-        stray, text = self.stray, -1
         while position < size:
             if data[position] == 10 or data[position] == 13:  # a heart-beat, or the line end that may follow a frame
                 position += 1
                 continue
             end, body = _head_end(data, position)
-            if stray is not None and stray.expected and not stray.is_message(data, position, end):
-                begin = stray.frame_at(data, position, limits.kept)
-                if begin > position:
-                    if text >= 0 and not stray.doubtful:
-                        goes_on = stray.inside or (begin == size and size - text > _SURE)
-                        frames[-1] = self._with_rest(frames[-1], data[text:begin], goes_on)
-                    position, text = begin, -1
-                    continue
             seen = (size if end < 0 else end) - position
             if end < 0 or seen > limits.kept:
                 self._check_open_head(data, position)
@@ -244,8 +226,7 @@ class FrameParser:
                 start += max(0, min(declared, limits.body))
                 if start >= size and not self._disproved:
                     return self._keep(data, position, body=body - position, wanted=start + 1 - position)
-                holds_frame = stray is not None and stray.holds_frame(data, body, start)
-                if declared < 0 or self._disproved or data[start] or holds_frame:  # the body ends at the first NUL
+                if declared < 0 or self._disproved or data[start]:  # wrong length: the body ends at the first NUL
                     reason, start, self._disproved = _length_fault(command, length), body, False
             body_end = data.find(b"\0", start)
             if (size if body_end < 0 else body_end) - body > limits.body:
@@ -253,28 +234,10 @@ class FrameParser:
             if body_end < 0:
                 return self._keep(data, position, body=body - position)
             refusal = None if reason is None else Refusal(reason, True, body_end + 1 - position)
-            content = data[body:body_end]
-            frames.append((command, head, bytes(content) if in_place else content, refusal))
+            text = data[body:body_end]
+            frames.append((command, head, bytes(text) if in_place else text, refusal))
             position = body_end + 1
-            if stray is not None:
-                stray.expected, text = False, -1
-                if command == _MESSAGE:
-                    stray.follow()
-                    text = body
         return size
-
-    def _with_rest(self, frame: Frame, text: bytes, goes_on: bool) -> Frame:
-        """Return a MESSAGE with its whole text, because stray text followed it. If the text goes on behind the received
-        bytes, refuse the message, because a text that is cut must not be handed out."""
-        command, head, _, refusal = frame
-        content = bytes(text[: text.rfind(b"\0")])
-        if refusal is None and (goes_on or len(content) > self._limits.body):
-            reason = "a text with a NUL that is too long, which the broker sent without its length"
-            return command, lines_that_name(head), b"", Refusal(reason, False, len(text))
-        length = raw_header(head, b"\ncontent-length:")
-        if refusal is None and length is not None:
-            refusal = Refusal(_length_fault(command, length), True, len(text))
-        return command, head, content, refusal
 
     def _keep(self, data: bytes, position: int, *, body: int = 0, wanted: int = 0) -> int:
         self._body, self._wanted = body, wanted

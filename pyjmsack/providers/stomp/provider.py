@@ -45,7 +45,6 @@ from pyjmsack.spi.resources import (
 )
 from pyjmsack.types import AckMode, Outcome
 from pyjmsack.uri import BrokerUrl
-from pyjmsack.uri.transport import SCHEMES
 from pyjmsack.version import VERSION
 
 __all__ = ["StompProvider"]
@@ -132,8 +131,6 @@ class StompProvider(Lifecycle[StompEngine]):
         engine.errors_end = dialect.errors_end
         if dialect.bare_text:
             engine.use_secret()
-            if not SCHEMES[self._url.endpoints[0].scheme].websocket:  # there Classic writes no line end behind a frame
-                engine.skip_strays()
         self._escape = escape if spoken == "1.2" else _escape_11
         shared = self._shared = Shared(engine, self._connector, dialect, self.generation, str(self._url.endpoints[0]))
         shared.ack_by_id = spoken == "1.2"
