@@ -240,6 +240,65 @@ def test_a_producer_cannot_write_frames_for_others_into_a_text_with_a_nul_s166(f
     assert neighbour.receive(timeout=60).text == "good"
 
 
+def classic_with(text: str, *others: str) -> Any:
+    """Return the script of a Classic that has a text with a NUL, and other texts behind it. The text leaves the queue
+    when the client refuses it."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "NACK":
+            peer.queue.pop("0", None)
+        if frame.command == "CONNECT":
+            peer.give_back()
+        return False
+
+    return {"rule": rule, "messages": [text, *others]}
+
+
+@pytest.mark.parametrize("rest", ["\nno frame", "no frame", "\nRECEIPT\nreceipt-id:1\n\n\0\nno frame"])
+def test_a_text_with_a_nul_ends_one_connection_and_becomes_a_dead_letter_s166(face: Face, rest: str) -> None:
+    """Classic sends such a text without its length. It ended each connection that it was delivered on."""
+    peer = start(face, CLASSIC, **classic_with(f"evil\0{rest}", "good"))
+    consumer = face.failover(peer).create_session(INDIVIDUAL).create_consumer(QUEUE)
+    message = consumer.receive(timeout=60)
+    assert message.text == "good"
+    message.accept()
+    peer.wait("ACK")
+    assert (peer.log("NACK", "ACK"), peer.ended) == (["NACK s1,0", f"ACK {message.message_id}"], 1)
+
+
+def test_a_text_with_an_error_frame_in_it_becomes_a_dead_letter_at_its_third_delivery_s166(face: Face) -> None:
+    """An ERROR frame may come from the broker itself, so one end behind a message proves nothing."""
+    peer = start(face, CLASSIC, **classic_with("evil\0\nERROR\nmessage:forged\n\n", "good"))
+    consumer = face.failover(peer).create_session(INDIVIDUAL).create_consumer(QUEUE)
+    while consumer.receive(timeout=60).text != "good":
+        pass
+    assert (peer.log("NACK"), peer.ended) == (["NACK s1,0"], 3)
+
+
+def test_an_error_that_comes_later_than_a_message_does_not_refuse_it_s166(face: Face) -> None:
+    """The broker may end connection after connection while the caller holds the message."""
+    peer = start(face, CLASSIC, **classic_with("innocent"))
+    consumer = face.failover(peer).create_session(INDIVIDUAL).create_consumer(QUEUE)
+    for ended in range(1, 6):
+        assert consumer.receive(timeout=60).text == "innocent"
+        peer.send("ERROR", message="the connection ends")
+        peer.drop()
+        face.until(lambda ended=ended: peer.ended == ended)
+    assert peer.log("NACK") == []
+
+
+def test_a_text_with_a_nul_that_is_not_persistent_gets_no_nack_s166(face: Face) -> None:
+    """Classic would discard it, and a program that uses AMQP can receive it."""
+    peer = start(face, CLASSIC)
+    consumer = face.session(peer, mode=INDIVIDUAL).create_consumer(QUEUE)
+    peer.wait("SUBSCRIBE")
+    peer.write(b"MESSAGE\nsubscription:s1\nmessage-id:m\nack:m\ndestination:q\n\nevil\0\nno frame\n\n")
+    with pytest.raises(JMSException):
+        consumer.receive(timeout=60)
+    peer.wait_end()
+    assert peer.log("NACK") == []
+
+
 def test_a_consumer_of_classic_goes_on_where_the_broker_would_pause_s52(face: Face) -> None:
     """Classic sends 200 messages that nobody has acknowledged, and the next ones after 30 seconds, whatever the window
     is. Another subscription gets them at once."""

@@ -12,7 +12,7 @@ from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormat
 from pyjmsack.loggers import get_logger
 from pyjmsack.message import BodySource
 from pyjmsack.providers.stomp.errors import error_of
-from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal
+from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal, take_last_message
 from pyjmsack.providers.stomp.header_lines import decode_head, raw_header
 from pyjmsack.providers.stomp.upload import Upload, Uploads
 from pyjmsack.spi.engine import Reading, Stream, loss
@@ -66,6 +66,11 @@ class EngineListener(Protocol):
         is ``None``."""
         ...
 
+    def on_end_behind(self, name: bytes, head: bytes, certain: bool) -> None:
+        """Handle the coming end of the connection behind a message for the subscription of this name. ``certain`` says
+        whether the bytes behind the message were no frame."""
+        ...
+
     def on_failure(self, error: JMSException) -> None:
         """Handle the end of the connection. The engine calls this method once, as its last event."""
         ...
@@ -109,6 +114,10 @@ class StompEngine:
         """The beginning of the names of all receipts and subscriptions, if the broker may send a text with a NUL
         without its length (:attr:`.StompDialect.bare_text`). The rest of such a text is read as frames. A producer does
         not know the secret. So the frames that it writes there confirm no send, and reach no consumer."""
+        self._last_message: tuple[bytes, bytes] | None = None
+        """The name of the subscription and the header lines of the last message, if :attr:`secret` is in use."""
+        self._earlier_message: tuple[bytes, bytes] | None = None
+        """The same before the present burst."""
         self._connected = False
         self._interval = self._peer_interval = 0.0
         self._sent = self._received = False
@@ -134,16 +143,22 @@ class StompEngine:
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the broker."""
         self._received = True
+        self._earlier_message = self._last_message
         if self._trace_bytes:
             log.debug("<- %s", data.hex())
         try:
-            for command, head, body, refusal in self._parser.feed(data):
+            frames = self._parser.feed(data)
+            cut_off = None if self._parser.broken is None else take_last_message(frames, self.secret)
+            for command, head, body, refusal in frames:
                 if self.failed is not None:
                     return
                 if self._options.trace_frames:
                     log.debug("<- %s%s (%d bytes)", command.decode(), head.decode("utf-8", "replace"), len(body))
                 if command == b"MESSAGE":
-                    self._listener.on_message(raw_header(head, b"\nsubscription:") or b"", head, body, refusal)
+                    name = raw_header(head, b"\nsubscription:") or b""
+                    if self.secret and name.startswith(self.secret):
+                        self._last_message = name, head
+                    self._listener.on_message(name, head, body, refusal)
                 elif command == b"RECEIPT":
                     self._on_receipt(head)
                 elif command == b"ERROR":
@@ -151,13 +166,23 @@ class StompEngine:
                 else:
                     self._on_connected(head)
             if self._parser.broken is not None:
+                self._last_message = cut_off or self._last_message
+                self._blame(certain=True)
                 self.fail(self._parser.broken)
             elif self._parser.waits and self._parser.begun != self._awaited[0] and self.stream is not None:
                 self.stream.retick()
         except JMSException as error:
+            self._blame(certain=False)
             self.fail(error)
         self._listener.on_burst_end()
         self.flush()
+
+    def _blame(self, *, certain: bool) -> None:
+        """Tell the listener which message the connection ends behind, if a text with a NUL may be the cause. An error
+        that comes in a later burst than the message has another cause."""
+        last, self._last_message = self._last_message, None
+        if last is not None and self.failed is None and (certain or last is not self._earlier_message):
+            self._listener.on_end_behind(*last, certain)
 
     def data_to_send(self) -> bytes:
         """Return the bytes of all frames that wait to be sent. Return ``b""`` if no frame waits."""
@@ -384,6 +409,7 @@ class StompEngine:
         self._unnamed.pop(receipt, None)
         answered = self._receipts.pop(receipt, None)
         if answered is not None:
+            self._last_message = None
             answered(None)
 
     def _on_error(self, head: bytes, body: bytes) -> None:
@@ -403,6 +429,7 @@ class StompEngine:
             head, body, "the broker refused the request" if answered else "the broker ended the connection"
         )
         if answered is None:
+            self._blame(certain=False)
             self.fail(error if not self._connected or isinstance(error, ConnectionLostException) else _lost(error))
             return
         answered(error)

@@ -27,6 +27,7 @@ from pyjmsack.providers.stomp.heads import check_connect_line, encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.receiver import StompReceiver
 from pyjmsack.providers.stomp.session import StompSession
+from pyjmsack.providers.stomp.stray_text import refuse_text
 from pyjmsack.providers.stomp.subscriptions import Shared
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
@@ -206,6 +207,10 @@ class StompProvider(Lifecycle[StompEngine]):
         subscription = self._the_shared.subscriptions.get(name)
         if subscription is not None:
             subscription.receiver.deliver(subscription, head, body, refusal)
+
+    def on_end_behind(self, name: bytes, head: bytes, certain: bool) -> None:
+        """Refuse a message whose text has a NUL, because the next connection would end behind it too."""
+        refuse_text(self._the_shared, name, head, certain=certain)
 
     def on_burst_end(self) -> None:
         """Wake each consumer that got messages in this burst. Each consumer is woken once."""

@@ -128,6 +128,19 @@ class StompReceiver:
         else:
             self._dead_letters.add(inbound, self.stop)
 
+    def refuse_unread(self, subscription: StompSubscription, head: bytes) -> bool:
+        """Send a NACK for the last message, because the connection ends behind it and nobody can read it (S166).
+
+        Returns:
+            False if the broker would discard the message after a NACK, or waits for no acknowledgement of it.
+        """
+        inbound = StompInbound(head, b"", self._dialect)
+        persistent = raw_header(head, b"\npersistent:") == b"true"
+        if self.info.presettled or self.info.browser or not persistent or not self._dialect.acknowledges(head):
+            return False
+        self._shared.engine.write(b"NACK\n", self.subscriptions.ack_lines(inbound, subscription), b"\n\0")
+        return True
+
     def retire(self) -> None:
         """Let the broker deliver again all messages of this consumer that are not acknowledged. For this, the present
         subscription ends, and :meth:`renew` opens another one."""

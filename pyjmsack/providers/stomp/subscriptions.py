@@ -27,6 +27,8 @@ __all__ = ["Receiver", "Redelivers", "Shared", "StompSubscription", "Subscriptio
 class Receiver(Protocol):
     """The methods of a receiver that the connection calls when frames arrive."""
 
+    info: ConsumerInfo
+
     def deliver(
         self, subscription: StompSubscription, head: bytes, body: bytes, refusal: Refusal | None = None
     ) -> None:
@@ -34,6 +36,10 @@ class Receiver(Protocol):
 
     def burst_end(self) -> None:
         """Wake the consumer, because the burst of frames has ended."""
+
+    def refuse_unread(self, subscription: StompSubscription, head: bytes) -> bool:
+        """Send a NACK for the last message. Return False if the broker would discard the message after a NACK, or waits
+        for no acknowledgement of the message."""
 
     def take_all(self) -> None:
         """From now on let the broker send as many messages ahead as the prefetch allows. Until now the consumer got one
