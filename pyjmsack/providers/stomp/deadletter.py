@@ -240,17 +240,24 @@ class DeadLetters:
 
     def _set_aside(self, inbound: StompInbound, stop: Stop, why: str) -> None:
         """Set a message aside until its subscription ends, because ``why`` prevents both a NACK and a copy. After the
-        end of the subscription the message goes back to the broker (S166)."""
+        end of the subscription the message goes back to the broker (S166). A topic without a named subscription would
+        not keep the message, so there the message is dropped at once, and leaves its room to others."""
         inbound.forget()
         subscriptions = self._subscriptions
+        name = self._info.destination.name
+        if subscriptions.volatile and inbound.ack is not None and inbound in subscriptions.outstanding:
+            subscriptions.acknowledge(inbound)
+            log.error("a message of %s is dropped, because a topic keeps no message for this consumer: %s", name, why)
+            return
         if inbound in subscriptions.outstanding:
             inbound.subscription.returned += 1
+            inbound.subscription.aside += inbound.cost
             if self._is_ending(inbound):
                 subscriptions.release(inbound.subscription)
             elif self._window.is_full:
                 self._window.watch()
             self._aside.add(stop)
-        log.error("a message of %s stays unacknowledged until its consumer ends: %s", self._info.destination.name, why)
+        log.error("a message of %s stays unacknowledged until its consumer ends: %s", name, why)
 
     def _copied(self, inbound: StompInbound, place: tuple[str, str, str], error: BaseException | None) -> None:
         self._aside.copying -= 1

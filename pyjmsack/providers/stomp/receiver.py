@@ -92,12 +92,15 @@ class StompReceiver:
         if presettled:
             inbound.settled = True
         else:
-            if self._own_ids and not self._dialect.acknowledges(head):
+            foreign = self._own_ids and not self._dialect.acknowledges(head)
+            if foreign:
                 inbound.refusal = refusal or Refusal(_FOREIGN_ID, True, len(head) + len(body))
             if subscription.used > self._window.limit and not self.info.browser:
                 self._shared.engine.fail(self._window.overrun(subscription))
                 return
             subscriptions.hold(inbound, subscription)
+            if foreign:  # the broker ends the connection when it gets an ACK with such an id
+                inbound.ack = None
             if subscription.used >= subscriptions.full_at and self._window.widens:
                 self._window.watch()
         self._sink.deliver(inbound)
@@ -118,14 +121,14 @@ class StompReceiver:
 
     def settle(self, inbound: StompInbound, outcome: Outcome) -> None:
         """Apply an outcome outside of a transaction (S118)."""
-        if outcome is Outcome.ACCEPTED:
+        if outcome is Outcome.ACCEPTED and (inbound.ack is not None or inbound not in self.subscriptions.outstanding):
             self.subscriptions.acknowledge(inbound)
         elif outcome is Outcome.RELEASED:
             self.redelivery.give_back(inbound)
         elif outcome is Outcome.MODIFIED_FAILED:
             self.redelivery.count(inbound, max(1, inbound.redeliveries))
             self.redelivery.give_back(inbound)
-        else:
+        else:  # also a message with an id that no ACK can name, whatever its outcome
             self._dead_letters.add(inbound, self.stop)
 
     def refuse_unread(self, subscription: StompSubscription, head: bytes) -> bool:

@@ -62,7 +62,7 @@ knows only roughly how the broker counts the bytes of a frame."""
 class StompSubscription:
     """One subscription of a consumer, made by one SUBSCRIBE frame."""
 
-    __slots__ = ("held", "id", "open", "receiver", "retired", "returned", "used")
+    __slots__ = ("aside", "held", "id", "open", "receiver", "retired", "returned", "used")
 
     def __init__(self, name: bytes, receiver: Receiver) -> None:
         self.id = name
@@ -74,6 +74,8 @@ class StompSubscription:
         ends."""
         self.used = 0
         """The part of the window that the unacknowledged messages of this subscription use, in messages or bytes."""
+        self.aside = 0
+        """The part of ``used`` for messages that were set aside (S166). It gets free only at the end."""
         self.open = True
         self.retired = False
         """True if the subscription gets no more messages, and ends when the caller holds none of its messages."""
@@ -192,6 +194,13 @@ class Subscriptions:
         self.full_at = int(self.window * _FULL) if self.by_bytes else min(self.window, pauses_at or self.window)
         """The number of messages or bytes at which a subscription counts as full. A topic does not pause, and an
         exclusive consumer has no second subscription."""
+        self._spent_at = self.full_at if self.by_bytes else self.window
+        """The number of messages or bytes at which the broker sends no more on a subscription."""
+
+    def is_lost(self, subscription: StompSubscription) -> bool:
+        """Return True if only messages that were set aside fill the window of a subscription, so that the broker never
+        sends another message on it (S166)."""
+        return subscription.aside >= self._spent_at
 
     # -- begin and end ------------------------------------------------------------------------------------------
 

@@ -87,6 +87,7 @@ class Window:
         self._place = shared.place, info.destination.name
         self._timer: Timer | None = None
         self._warned = False
+        self._warned_of_groups = False
 
     def measure(self) -> None:
         """Compute the limits again, because the number of messages that the broker sends ahead has changed."""
@@ -142,11 +143,14 @@ class Window:
             self.watch()
         elif self._subscriptions.volatile:
             self._acknowledge_early()
+            if self.is_full:
+                self._stalled("a consumer of a topic has only one subscription")
         elif self._place in _refusing:
-            self._warn_of_stall("the broker has already refused another subscription for a consumer of this queue")
+            self._stalled("the broker has already refused another subscription for a consumer of this queue")
         elif not self._shared.dialect.routed and (info.subscription is not None or info.exclusive):
-            self._warn_of_stall("this broker allows this consumer only one subscription")
+            self._stalled("this broker allows this consumer only one subscription")
         else:
+            self._warn_of_lost_groups()
             if not self._warned and self._holds_groups():
                 self._warn_of_stall(
                     "the broker keeps a group at one subscription, so another one gets other groups only"
@@ -167,25 +171,57 @@ class Window:
         _refusing[self._place] = None
         while len(_refusing) > _MOST_REFUSING:
             _refusing.pop(next(iter(_refusing)), None)
-        self._warn_of_stall(str(error))
+        self._stalled(str(error))
+
+    def _stalled(self, why: str) -> None:
+        """End the consumer if nothing can make room in its window, because only messages that were set aside fill it
+        (S166). Otherwise the caller can make room, so warn the caller.
+
+        Args:
+            why: why the consumer gets no other subscription.
+        """
+        subscriptions = self._subscriptions
+        if subscriptions.all and all(subscriptions.is_lost(one) for one in subscriptions.all):
+            self._aside.end(
+                f", and its window (prefetch {subscriptions.prefetch:,}) has no room for others, because {why}"
+            )
+        else:
+            self._warn_of_stall(why)
+
+    def _warn_of_lost_groups(self) -> None:
+        """Warn if messages that were set aside fill a subscription. The broker sends the rest of a message group to no
+        other subscription. Classic may hide the group, so this method cannot ask whether there is one (S191)."""
+        subscriptions = self._subscriptions
+        if not self._warned_of_groups and any(subscriptions.is_lost(one) for one in subscriptions.all):
+            self._warned_of_groups = True
+            log.error(
+                "messages of %s that can neither be handed out nor removed fill a window of its consumer (prefetch %d)."
+                " If they belong to message groups, the consumer gets no more of these groups until it ends and the"
+                " messages are removed; a larger prefetch leaves room (S166, S191)",
+                self._info.destination.name,
+                subscriptions.prefetch,
+            )
 
     def _acknowledge_early(self) -> None:
         """Acknowledge the messages that the caller holds, to make room for more. This client delivers these messages
-        again if necessary, as long as the subscription lives."""
+        again if necessary, as long as the subscription lives. A message that has no usable id stays."""
         outstanding = self._subscriptions.outstanding
         handed_out = len(outstanding) - self._sink.buffered()
         for inbound in [*outstanding][: max(0, handed_out)]:
-            self._subscriptions.acknowledge(inbound)
-            inbound.subscription = None
+            if inbound.ack is not None:
+                self._subscriptions.acknowledge(inbound)
+                inbound.subscription = None
 
     def _warn_of_stall(self, why: str) -> None:
         if not self._warned:
             self._warned = True
+            aside = self._aside.count
             log.warning(
-                "the consumer of %s holds as many unacknowledged messages as its prefetch allows (%d), and gets no more"
-                " until some are acknowledged (S56): %s",
+                "the consumer of %s holds as many unacknowledged messages as its prefetch allows (%d)%s, and gets no"
+                " more until some are acknowledged (S56): %s",
                 self._info.destination.name,
                 self._info.prefetch,
+                f", of which {aside} {'were' if aside > 1 else 'was'} set aside (S166)" if aside else "",
                 why,
             )
 
