@@ -61,6 +61,9 @@ def migrate(inputs: Iterable[str], settings: Settings, sources: Iterable[Path] =
 
     Returns:
         The findings. A file that cannot be read raises no error, and is listed in the findings.
+
+    Raises:
+        Unreadable: all files together have too many settings.
     """
     return _Migration(settings).run([*inputs], [*sources])
 

@@ -24,6 +24,11 @@ __all__ = [
     "Verdict",
 ]
 
+_MOST_ROWS: Final = 100_000
+_MOST_TEXT: Final = 16 * 1024 * 1024
+"""The largest number of characters of keys, values and Python in all rows together. A few lines of a file can stand for
+very many rows, and for very long ones: factories share policies, and values have placeholders.
+"""
 USER: Final = "PYJMSACK_USER"
 """The environment variable with the user name, for code without a user name in the files."""
 
@@ -53,7 +58,9 @@ class Verdict(str, Enum):
 
 
 class Unreadable(Exception):  # noqa: N818 - the name says what the input is, as UnsupportedFeatureException does
-    """A file or URL cannot be read. The text names the file or URL and the reason, and shows no secret."""
+    """A file or URL cannot be read, or all of them together have too many settings. The text gives the reason, and
+    shows no secret.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +266,8 @@ class Findings:
     other_keys: int = 0
     """The number of keys that are not about messaging."""
     files: int = 0
+    characters: int = 0
+    """The number of characters of the rows."""
 
     def add(self, place: Place, key: str, value: str, verdict: Verdict, python: str = "", why: str = "") -> None:
         """Add a row.
@@ -270,5 +279,14 @@ class Findings:
             verdict: the result for the setting.
             python: the replacement in Python; empty = the setting has no replacement.
             why: the reason; empty = the row needs no reason.
+
+        Raises:
+            Unreadable: all files together have too many settings, or too long ones.
         """
+        self.characters += len(key) + len(value) + len(python)
+        if len(self.rows) >= _MOST_ROWS or self.characters > _MOST_TEXT:
+            raise Unreadable(
+                f"the files have more than {_MOST_ROWS} settings together, or settings of more than {_MOST_TEXT}"
+                " characters; give fewer files"
+            )
         self.rows.append(Row(place, key, value, verdict, python, why))

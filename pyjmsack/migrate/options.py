@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from pyjmsack.errors import JMSException
@@ -21,6 +22,8 @@ _VERDICTS: Final = {
     Fate.BY_HAND: Verdict.BY_HAND,
 }
 _CLIENTS: Final = {"activemq": "ActiveMQ Classic", "artemis": "Artemis", "qpid": "Qpid JMS"}
+_LONGEST_NAME: Final = 100
+"""The nearest name is looked for up to this number of characters."""
 _OF_STOMP: Final = {
     "amqp.idleTimeout": "stomp.heartBeat",
     "amqp.vhost": "stomp.vhost",
@@ -102,9 +105,17 @@ def _of_ours(name: str, value: str) -> Translated | None:
     return None
 
 
+@lru_cache(maxsize=65_536)
+def _nearest(client: str, name: str) -> str:
+    """Return the known name that is most like an unknown one, or an empty string. The search is slow, and many
+    factories may have one policy with the unknown name.
+    """
+    return next(iter(difflib.get_close_matches(name, known_names(client), n=1, cutoff=0.7)), "")
+
+
 def _never_heard(client: str, name: str) -> str:
-    near = difflib.get_close_matches(name, known_names(client), n=1, cutoff=0.7)
-    meant = f"did you mean {near[0]}? " if near else ""
+    near = _nearest(client, name) if len(name) <= _LONGEST_NAME else ""
+    meant = f"did you mean {near}? " if near else ""
     return (
         f"no version of the {_CLIENTS[client]} client has this option: {meant}remove the option, or look which code"
         " sets"
