@@ -15,6 +15,7 @@ from pyjmsack.uri import IGNORED_OF_DESTINATIONS, parse_destination_options
 
 __all__ = ["NewDestination", "translate_destination"]
 
+_LONGEST_NAME: Final = 1000
 _PREFIXES: Final = {
     "queue://": False,
     "topic://": True,
@@ -53,6 +54,8 @@ def translate_destination(
         findings.add(place, key, shown("name", text), verdict, python, why)
         return NewDestination(new, topic)
 
+    if len(plain) > _LONGEST_NAME:
+        return add(Verdict.BY_HAND, f"a name of more than {_LONGEST_NAME} characters: write the name into the code")
     if "," in name:
         why = (
             "a list of destinations: send to each destination in a transaction, and make one consumer for each"

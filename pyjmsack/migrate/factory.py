@@ -26,6 +26,8 @@ _STORES: Final = {
     "transport.keyStorePassword": "PYJMSACK_KEY_STORE_PASSWORD",
 }
 _SEVERAL: Final = "the value has a secret in it: give each setting its own option, and the secret its variable"
+_LONGEST_VALUE: Final = 8192
+_TOO_LONG: Final = f"a value of more than {_LONGEST_VALUE} characters: set the option in the code"
 PASSWORD: Final = "PYJMSACK_PASSWORD"  # noqa: S105 - the name of a variable
 
 
@@ -205,8 +207,10 @@ def _add_option(findings: Findings, draft: _Draft, setting: Setting, number: int
     if is_secret(name) or is_secret(setting.key):
         _add_secret(findings, draft, setting, name)
         return
-    if holds_secret(setting.value):
-        findings.add(setting.place, setting.key, shown(name, setting.value), Verdict.BY_HAND, "", _SEVERAL)
+    too_long = len(setting.value) > _LONGEST_VALUE
+    if too_long or holds_secret(setting.value):
+        why = _TOO_LONG if too_long else _SEVERAL
+        findings.add(setting.place, setting.key, shown(name, setting.value), Verdict.BY_HAND, "", why)
         return
     made = translate(draft.factory.client, name, setting.value, draft.protocol)
     draft.take(made.options, number)

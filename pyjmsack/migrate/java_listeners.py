@@ -114,7 +114,7 @@ class _Reader:
             self._fill(listener, texts, container)
             self._say_arguments(listener, texts)
             self._method(listener, start, opening)
-            self._findings.listeners.append(listener)
+            self._findings.listen(listener)
 
     def _nameless(self, place: Place, start: int, opening: int, code: str, arguments: Mapping[str, range]) -> None:
         """Remember a listener without a known destination. The user has to write the destination."""

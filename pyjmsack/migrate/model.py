@@ -26,8 +26,8 @@ __all__ = [
 
 _MOST_ROWS: Final = 100_000
 _MOST_TEXT: Final = 16 * 1024 * 1024
-"""The largest number of characters of keys, values and Python in all rows together. A few lines of a file can stand for
-very many rows, and for very long ones: factories share policies, and values have placeholders.
+"""The largest number of characters of all rows and listeners together, without the reasons. A few lines of a file can
+stand for very many rows, and for very long ones: factories share policies, and values have placeholders.
 """
 USER: Final = "PYJMSACK_USER"
 """The environment variable with the user name, for code without a user name in the files."""
@@ -267,7 +267,7 @@ class Findings:
     """The number of keys that are not about messaging."""
     files: int = 0
     characters: int = 0
-    """The number of characters of the rows."""
+    """The number of characters of the rows and listeners."""
 
     def add(self, place: Place, key: str, value: str, verdict: Verdict, python: str = "", why: str = "") -> None:
         """Add a row.
@@ -283,10 +283,22 @@ class Findings:
         Raises:
             Unreadable: all files together have too many settings, or too long ones.
         """
-        self.characters += len(key) + len(value) + len(python)
-        if len(self.rows) >= _MOST_ROWS or self.characters > _MOST_TEXT:
-            raise Unreadable(
-                f"the files have more than {_MOST_ROWS} settings together, or settings of more than {_MOST_TEXT}"
-                " characters; give fewer files"
-            )
+        if len(self.rows) >= _MOST_ROWS:
+            raise Unreadable(f"the files have more than {_MOST_ROWS} settings together; give fewer files")
+        self._count(key, value, python)
         self.rows.append(Row(place, key, value, verdict, python, why))
+
+    def listen(self, listener: Listener) -> None:
+        """Add a listener whose destination is known.
+
+        Raises:
+            Unreadable: all files together have too long settings.
+        """
+        self._count(listener.name, listener.destination, listener.selector, listener.concurrency, listener.subscription)
+        self._count(listener.client_id, listener.label, listener.reply_to, listener.answer, listener.on_error)
+        self.listeners.append(listener)
+
+    def _count(self, *texts: str) -> None:
+        self.characters += sum(map(len, texts))
+        if self.characters > _MOST_TEXT:
+            raise Unreadable(f"the settings of the files have more than {_MOST_TEXT} characters; give fewer files")

@@ -376,7 +376,7 @@ class _Reader:
             bean.text("subscriptionShared") == "true",
             self._factory_of(wrapper.reference) if wrapper is not None else "",
         )
-        self.findings.listeners.append(listener)
+        self.findings.listen(listener)
 
     def _mode(self, bean: _Bean, one: _Property, transacted: bool) -> None:
         value = one.value or one.reference
@@ -424,7 +424,7 @@ class _Reader:
         made.durable = "urable" in kind
         made.shared = kind.startswith("shared")
         made.factory = self._factory_of(container.get("connection-factory", "connectionFactory"))
-        self.findings.listeners.append(made)
+        self.findings.listen(made)
 
     def _other(self, bean: _Bean) -> None:
         verdict, why = _OTHERS[bean.kind]

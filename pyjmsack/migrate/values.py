@@ -36,7 +36,10 @@ _AUTHORITY: Final = re.compile(r"//([^\s?=]*)")
 _PARAMETER: Final = re.compile(r"[?&;]([^=&;]*)(=?)")
 _IN_MILLIS: Final = {"ns": 1e-6, "us": 1e-3, "": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _MOST_ROUNDS: Final = 50
-_LONGEST: Final = 65_536
+_LONGEST_GROWTH: Final = 8192
+"""By this number of characters at most, placeholders make a text longer. Very many texts may have the same one."""
+_LONGEST_SHOWN: Final = 65_536
+"""The largest number of characters of a value that are looked at to show its beginning."""
 _LONGEST_DURATION: Final = 40
 
 
@@ -57,6 +60,9 @@ def shown(key: str, value: str, limit: int = 120) -> str:
     """
     if is_secret(key) and value:
         return HIDDEN
+    if len(value) > _LONGEST_SHOWN:
+        # if the cut is inside the address of a URL, what comes before the cut may be a login
+        value = f"{value[:_LONGEST_SHOWN]}@"
     line = " ".join(value.split())
     if "//" in line:
         line = _AUTHORITY.sub(_without_login, line)
@@ -113,8 +119,9 @@ def resolve(text: str, known: Mapping[str, str]) -> str:
     """Return a text with its ``${NAME}``, ``${NAME:default}`` and ``${NAME:-default}`` replaced.
 
     Raises:
-        Missing: a name has neither a value nor a default, or refers to itself.
+        Missing: a name has neither a value nor a default, or refers to itself, or the values are too long.
     """
+    longest = len(text) + _LONGEST_GROWTH
     for _ in range(_MOST_ROUNDS):
         found = _INNERMOST.search(text)
         if found is None:
@@ -132,8 +139,11 @@ def resolve(text: str, known: Mapping[str, str]) -> str:
                 raise Missing(f"the given files have no value for {name}: give -D {name}=VALUE")
             value = default.removeprefix("-")
         text = text[: found.start()] + value + text[found.end() :]
-        if len(text) > _LONGEST:
-            break
+        if len(text) > longest:
+            raise Missing(
+                f"the values of the placeholders have more than {_LONGEST_GROWTH} characters, or one contains itself;"
+                " replace the placeholder by its value"
+            )
     raise Missing("a placeholder must not contain itself; replace the placeholder by its value")
 
 
