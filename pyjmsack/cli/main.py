@@ -6,7 +6,10 @@ otherwise to ``_COMMANDS``.
 
 from __future__ import annotations
 
+import codecs
 import errno
+import io
+import sys
 
 import click
 
@@ -34,6 +37,7 @@ from pyjmsack.cli.send import send
 from pyjmsack.cli.soak import soak
 from pyjmsack.cli.stat import connections, consumers, stat
 from pyjmsack.cli.tail import tail
+from pyjmsack.cli.terminal import escaped
 from pyjmsack.version import VERSION
 
 __all__ = ["cli", "main"]
@@ -100,4 +104,14 @@ for _command in (*_COMMANDS, *_OPERATORS):
 
 def main() -> None:
     """Run the command line; see :mod:`pyjmsack.__main__`."""
+    _write_every_character()
     cli()
+
+
+def _write_every_character() -> None:
+    """Let standard output escape what its encoding does not have. Otherwise a character in the text of one producer, or
+    in the name of one queue, would end a command that shows all of them.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
+        codecs.register_error("pyjmsack.escaped", escaped)
+        sys.stdout.reconfigure(errors="pyjmsack.escaped")

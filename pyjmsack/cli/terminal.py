@@ -17,6 +17,7 @@ __all__ = [
     "Counter",
     "amount",
     "counting",
+    "escaped",
     "own_program",
     "printable",
     "stderr_console",
@@ -73,6 +74,16 @@ def visible_json(document: str) -> str:
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in document)
+
+
+def escaped(error: UnicodeError) -> tuple[str, int]:
+    """Return the characters that an encoding does not have as escapes of JSON. This is an error handler of
+    :mod:`codecs`. The handler ``backslashreplace`` of Python writes ``\\xe9`` and ``\\U0001f600``, which are errors in
+    JSON.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 def _shown(character: str) -> str:
