@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -52,16 +52,19 @@ class _Brokers:
         self.container = mode == "container" or (mode == "auto" and obstacle is None)
         where = "containers" if self.container else "embedded"
         self.header = f"pyjmsack brokers: {where} ({obstacle or f'--pyjmsack-broker={mode}'})"
-        self._started: list[Broker] = []
+        self._started: dict[str, Broker] = {}
+        """The brokers of the fixtures, by the name of the fixture."""
+        self.dead: dict[str, str] = {}
+        """Brokers that could not be started again, each with the reason."""
 
     def run(self, name: str) -> Iterator[Broker]:
         """Yield a started broker, and stop the broker when the fixture ends."""
         broker = self._start(_KINDS[name])
-        self._started.append(broker)
+        self._started[name] = broker
         try:
             yield broker
         finally:
-            self._started.remove(broker)
+            del self._started[name]
             broker.stop()
 
     def _start(self, kind: _Kind) -> ContainerBroker | EmbeddedArtemis | EmbeddedActiveMQ:
@@ -82,13 +85,29 @@ class _Brokers:
         made: EmbeddedArtemis | EmbeddedActiveMQ = getattr(pyjmsack.broker, kind.embedded)(version=kind.version).start()
         return made
 
-    def recover(self) -> None:
-        """Start the brokers again that a test killed, and resume those that a test paused."""
-        for broker in self._started:
-            if broker.running:
-                broker.resume()
+    def recover(self, used: Container[str]) -> None:
+        """Start the brokers again that a test killed, and resume those that a test paused.
+
+        A broker that does not start fails the tests that use it. For the others it is tried only once, because each
+        try may take a minute.
+
+        Args:
+            used: the names of the fixtures that the next test uses.
+        """
+        for name, broker in self._started.items():
+            if name in self.dead and name not in used:
+                continue
+            try:
+                if broker.running:
+                    broker.resume()
+                else:
+                    broker.restart()
+            except Exception as error:
+                self.dead[name] = _in_short(error)
+                if name in used:
+                    raise
             else:
-                broker.restart()
+                self.dead.pop(name, None)
 
 
 def _obstacle() -> str | None:
@@ -183,17 +202,29 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print the reason why the brokers were embedded, if the header said that they would be in containers."""
+    """Print the reason why the brokers were embedded, if the header said that they would be in containers. Print which
+    brokers ended for good.
+    """
     fallback = config.stash[_BROKERS].fallback if _BROKERS in config.stash else None
     if fallback is not None:
         terminalreporter.write_line(f"pyjmsack brokers: {fallback}")
+    for name, why in (config.stash[_BROKERS].dead if _BROKERS in config.stash else {}).items():
+        terminalreporter.write_line(f"pyjmsack brokers: {name} ended and could not be started again: {why}")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Let every test begin with running brokers, even if the last test killed or paused them."""
     if _BROKERS in item.config.stash:
-        item.config.stash[_BROKERS].recover()
+        item.config.stash[_BROKERS].recover(_used(item))
+
+
+def _used(item: pytest.Item) -> set[str]:
+    """Return the names of the fixtures that a test asks for. The fixture ``jms_broker`` asks for the one that its
+    parameter names.
+    """
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return {*getattr(item, "fixturenames", ()), str(parameters.get("jms_broker"))}
 
 
 @pytest.fixture(scope="session")

@@ -77,6 +77,63 @@ def test_every_test_starts_with_running_brokers_and_the_last_one_leaves_none(run
     assert not Path(f"/proc/{pid}").exists()
 
 
+def test_a_broker_that_does_not_start_again_fails_only_the_tests_that_use_it(run: Run) -> None:
+    """Every later test failed, also those without a broker."""
+    result = run(
+        """
+        import pytest
+
+        tries = []
+
+        def fail():
+            tries.append("restart")
+            raise OSError("the port is taken")
+
+        def test_kill(artemis):
+            artemis.kill()
+            artemis.true_restart, artemis.restart = artemis.restart, fail
+
+        def test_without_a_broker(): assert tries == ["restart"]
+
+        def test_without_a_broker_again(): assert tries == ["restart"]
+
+        def test_with_the_broker(artemis): pass
+
+        @pytest.mark.parametrize("jms_broker", ["artemis"], indirect=True)
+        def test_with_any_broker(jms_broker): pass
+
+        @pytest.fixture
+        def later(pytestconfig):
+            from _pyjmsack_pytestplugin import brokers_of
+            return brokers_of(pytestconfig)._started["artemis"]
+
+        def test_repair(later): later.restart = later.true_restart
+
+        def test_with_the_broker_again(artemis): assert artemis.running
+        """,
+        "--pyjmsack-broker=embedded",
+    )
+    result.assert_outcomes(passed=5, errors=2)
+    assert "could not be started again" not in result.stdout.str()
+
+
+def test_the_end_of_the_output_names_a_broker_that_ended(run: Run) -> None:
+    result = run(
+        """
+        def fail(): raise OSError("the port is taken")
+
+        def test_kill(artemis):
+            artemis.kill()
+            artemis.restart = fail
+
+        def test_without_a_broker(): pass
+        """,
+        "--pyjmsack-broker=embedded",
+    )
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["pyjmsack brokers: artemis ended and could not be started again: the port is taken"])
+
+
 def test_it_works_with_xdist_and_each_worker_has_its_own_broker(run: Run) -> None:
     result = run(
         """
