@@ -25,6 +25,9 @@ from pyjmsack.cli.whole import Whole
 __all__ = ["LeftOut", "export", "opened_output", "write_all"]
 
 
+_READER_GONE = "the reader of standard output ended"
+
+
 @click.command()
 @click.argument("queue")
 @click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
@@ -88,10 +91,13 @@ def opened_output(file: Path | None, stop: Stop) -> Iterator[Output]:
     an import would read it as an empty queue.
 
     Raises:
-        Failure: the file exists already, or cannot be made.
+        Failure: the file exists already, or cannot be made, or the reader of standard output ended.
     """
     if file is None:
-        yield open_output("export", stop)
+        try:
+            yield open_output("export", stop)
+        except BrokenPipeError as error:
+            raise Failure(f"{_READER_GONE}, so not all messages were written; they are still in the queue") from error
         return
     output = _File(file)
     try:
@@ -196,7 +202,10 @@ def _take(
         consumer = session.create_consumer(Queue(queue), selector)
         job.run(consumer, limit, 0)
         left.unreadable = consumer.stats.poisoned
-        return job.received
+        if job.reader_gone:
+            done = f"{amount(job.acknowledged)} taken from {queue}"
+            raise Failure(f"{_READER_GONE}: {done}, and the others are still in the queue")
+        return job.acknowledged
 
 
 def _look(

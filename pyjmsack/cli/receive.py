@@ -117,7 +117,7 @@ def _report(job: ReceiveJob, consumer: MessageConsumer, stop: Stop, count: int |
         stats = consumer.stats
         ends = {"expired": stats.expired, "given up": stats.poisoned}  # S190
         others = "".join(f", {count:,} {end}" for end, count in ends.items() if count)
-        click.echo(f"Received {job.received:,}{others}.", err=True)
+        click.echo(f"Received {job.acknowledged:,}{others}.", err=True)
 
 
 def _forget_stdout() -> None:

@@ -51,6 +51,9 @@ class ReceiveJob:
         self._uncommitted = self._left = 0
         self._pending: list[Message] = []
         self.received = 0
+        """The number of messages that were given to the output."""
+        self.acknowledged = 0
+        """The number of messages that left the queue, because the reader of the output has them."""
         self.reader_gone = self._warned = False
 
     def run(self, consumer: MessageConsumer, count: int | None, idle: float | None) -> None:
@@ -120,10 +123,13 @@ class ReceiveJob:
         elif mode.individual:
             for message in self._pending:
                 message.acknowledge()
+        if not self._commit_size:
+            self.acknowledged += len(self._pending)
         self._pending.clear()
 
     def _commit(self) -> None:
         if self._commit_size and self._uncommitted:
             self._acknowledge()
             self._session.commit()
+            self.acknowledged += self._uncommitted
             self._uncommitted = 0

@@ -326,7 +326,7 @@ class Pipe(Stream):
     def _taken(self, events: list[tuple[int, int]]) -> bool:
         state = dict(events).get(self._descriptor, 0)
         if state & (select.POLLERR | select.POLLHUP) and not state & select.POLLOUT:
-            raise BrokenPipeError
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         return bool(state & select.POLLOUT)
 
 

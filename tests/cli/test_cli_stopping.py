@@ -111,6 +111,36 @@ def test_head_takes_its_lines_and_no_more(cli: Cli, queue_name: str, mode: str) 
     process.stderr.close()
 
 
+@pytest.mark.parametrize(
+    ("take", "said"),
+    [
+        (["--take"], "1 message taken from {queue}, and the others are still in the queue"),
+        ([], "so not all messages were written; they are still in the queue"),
+    ],
+    ids=["take", "look"],
+)
+def test_an_export_whose_reader_ends_fails_and_says_how_many_messages_left_the_queue(
+    cli: Cli, queue_name: str, take: list[str], said: str
+) -> None:
+    """With `--take` it said "Exported 2 messages" and ended with 0, without it said "Error: "."""
+    put(cli.url, queue_name, SENT)
+    process = cli.start("export", queue_name, *take)
+    head = subprocess.Popen(["head", "-n", "1"], stdin=process.stdout, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    out, _ = head.communicate(timeout=WAIT)
+    assert process.wait(WAIT) == 1
+    assert len(out.splitlines()) == 1
+    assert process.stderr is not None
+    errors = process.stderr.read().decode()
+    process.stderr.close()
+    assert errors.startswith("Error: the reader of standard output ended")
+    left = left_after(cli, queue_name, SENT[:1] if take else [])
+    if sys.platform == "linux":
+        assert said.format(queue=queue_name) in errors
+        assert [text for text, _ in left] == (SENT[1:] if take else SENT)
+
+
 def test_a_reader_that_ends_in_a_transaction_gets_all_of_it_again(cli: Cli, queue_name: str) -> None:
     put(cli.url, queue_name, SENT)
     process = cli.start("receive", queue_name, "--transaction", "100")
