@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from failover_support import Events, interruptible
-from peer import Condition, PeerLink
+from peer import Condition, Peer, PeerLink, rejected
 from peer_faces import Face
+from proton import Terminus
 from stomp_peer import Received, StompPeer, start
 
-from pyjmsack import InvalidDestinationException, Queue
+from pyjmsack import InvalidDestinationException, Queue, ResourceAllocationException
 
 MANY = 20
 REFUSED = Condition("amqp:unauthorized-access", "not here")
@@ -198,4 +199,108 @@ def test_a_link_that_the_broker_ends_after_each_attach_costs_the_others_nothing(
     assert [transfer.message.body for transfer in peer.wait_transfers(1)] == ["after"]
     with pytest.raises(InvalidDestinationException, match="gone"):
         guilty.receive(timeout=60)
-    assert events.names.count("restored") == 1
+    events.wait("established", "interrupted", "restored")
+
+
+FULL = Condition("amqp:resource-limit-exceeded", "full")
+
+
+def end_session(peer: Peer, number: int) -> None:
+    """Let the peer answer the Begin of this session, and then end it."""
+    peer.script.refuse_begin = lambda begun: FULL if begun == number else None
+
+
+def end_coordinator(peer: Peer, number: int) -> None:
+    """Let the peer open the transaction coordinator, and then detach it."""
+    peer.script.after_attach = lambda link: link.close(FULL) if link in peer.coordinators else None
+
+
+def refuse_coordinator(peer: Peer, number: int) -> None:
+    """Let the peer refuse the transaction coordinator."""
+    peer.script.refuse_attach = lambda link: FULL if link.remote_target.type == Terminus.COORDINATOR else None
+
+
+def refuse_transaction(peer: Peer, number: int) -> None:
+    """Let the peer refuse to begin a transaction."""
+    peer.script.on_declare = rejected(FULL.name, FULL.description)
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+@pytest.mark.parametrize("end", [end_session, end_coordinator, refuse_coordinator, refuse_transaction])
+def test_a_transacted_session_that_the_broker_ends_at_each_restore_costs_the_others_nothing(
+    face: Face, engine: str, end: Callable[[Peer, int], None]
+) -> None:
+    """S104: no end counted before the first transaction had begun, so the connection was restored for ever."""
+    peer = face.peer()
+    connection = face.failover(peer, options=f"nested.amqp.engine={engine}")
+    events = Events(connection)
+    neighbour = connection.create_session().create_producer(Queue("good"))
+    guilty = connection.create_session(0)
+    consumer = guilty.create_consumer(Queue("guilty"))
+    end(peer, len(peer.all("begin")) - 1)
+    peer.drop()
+    neighbour.send("after")
+    assert [transfer.message.body for transfer in peer.wait_transfers(1)] == ["after"]
+    with pytest.raises(ResourceAllocationException, match="full"):
+        consumer.receive(timeout=60)
+    events.wait("established", "interrupted", "restored")
+    assert len(peer.connections) == 3
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+def test_a_transacted_session_that_a_broker_ends_is_restored_at_the_next_broker(face: Face, engine: str) -> None:
+    """S104: the first end is a refusal of this broker."""
+    first, full, third = face.peer(), face.peer(), face.peer()
+    end_session(full, 1)
+    connection = face.failover(first, full, third, options=f"nested.amqp.engine={engine}")
+    session = connection.create_session(0)
+    producer = session.create_producer(Queue("out"))
+    first.drop()
+    producer.send("x")
+    session.commit()
+    assert [transfer.message.body for transfer in third.wait_transfers(1)] == ["x"]
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+@pytest.mark.parametrize("mode", [0, 1])
+def test_a_session_whose_begin_ends_each_connection_is_closed_alone(face: Face, engine: str, mode: int) -> None:
+    """S104: Artemis closes the connection at a limit of sessions. No session was blamed, so no neighbour could work."""
+    peer = face.peer()
+    connection = face.failover(peer, options=f"nested.amqp.engine={engine}")
+    events = Events(connection)
+    neighbour = connection.create_session().create_producer(Queue("good"))
+    guilty = connection.create_session(mode).create_consumer(Queue("guilty"))
+    number = len(peer.all("begin")) - 1
+
+    def close(begun: int) -> None:
+        if begun == number:
+            peer.connections[-1].close(Condition("amqp:internal-error", "too many sessions"))
+
+    peer.script.refuse_begin = close
+    peer.drop()
+    neighbour.send("after")
+    assert [transfer.message.body for transfer in peer.wait_transfers(1)] == ["after"]
+    with pytest.raises(ResourceAllocationException, match=r"gave up this session .*too many sessions"):
+        guilty.receive(timeout=60)
+    events.wait("established", "interrupted", "restored")
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+def test_a_link_that_ends_each_connection_behind_its_answer_is_blamed_and_not_the_next_link(
+    face: Face, engine: str
+) -> None:
+    """S104: the answer to the Attach and the Close arrive together."""
+    peer = face.peer()
+    connection = face.failover(peer, options=f"nested.amqp.engine={engine}")
+    session = connection.create_session()
+    guilty, neighbour = session.create_producer(Queue("guilty")), session.create_producer(Queue("good"))
+
+    def close(link: PeerLink) -> None:
+        if link.name == "guilty":
+            link.connection.close(Condition("amqp:internal-error", "no"))
+
+    peer.script.after_attach = close
+    peer.drop()
+    neighbour.send("after")
+    with pytest.raises(ResourceAllocationException, match="gave up this link"):
+        guilty.send("lost")

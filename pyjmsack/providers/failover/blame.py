@@ -1,6 +1,7 @@
-"""Decides why connections are lost: because of one request, because of one link, or because of a bad network (S104,
-S109). A link is the path of one producer or consumer. ``requests.py`` uses this module for requests, and ``restore.py``
-for links. ``search.py`` decides when to connect again, and ``brokers.py`` to which broker."""
+"""Decides why connections are lost: because of one request, because of one session or link, or because of a bad network
+(S104, S109). A link is the path of one producer or consumer. ``requests.py`` uses this module for requests, and
+``restore.py`` for sessions and links. ``search.py`` decides when to connect again, and ``brokers.py`` to which
+broker."""
 
 from __future__ import annotations
 
@@ -13,34 +14,36 @@ from pyjmsack.uri import BrokerUrl
 __all__ = ["MOST_LOSSES", "MOST_SILENT_LOSSES", "Blame", "blamed", "says_why"]
 
 MOST_LOSSES: Final = 3
-"""A request or link is given up after this number of lost connections for which the broker gave a reason. The last of
-these connections must have been lost while nothing else was pending."""
+"""A request, session or link is given up after this number of lost connections for which the broker gave a reason. The
+last of these connections must have been lost while nothing else was pending."""
 MOST_SILENT_LOSSES: Final = 10
-"""A request or link is given up after this number of connections in a row that were lost without a reason from the
-broker. Each of these connections must have been lost while nothing else was pending."""
+"""A request, session or link is given up after this number of connections in a row that were lost without a reason from
+the broker. Each of these connections must have been lost while nothing else was pending."""
 _NOT_OVER_A_LINK: Final = ("amqp:connection:forced", "amqp:connection:redirect")
-"""Error codes that no link can cause, because the broker sends them when the broker stops, and when an operator ends
-the connection or redirects the client."""
+"""Error codes that no session or link can cause, because the broker sends them when the broker stops, and when an
+operator ends the connection or redirects the client."""
 _LOST_US: Final = re.compile(r"idle-?\s?timeout|connection TTL|heart-?beat", re.IGNORECASE)
 """Words of the errors with which brokers end a connection because they received nothing for too long. The network
-causes such an error, and not a request or link."""
+causes such an error, and not a request, session or link."""
 
 
 def says_why(error: BaseException) -> bool:
     """Return True if the broker gave a reason why it ended the connection: a Close with a condition, or an ERROR frame.
 
-    If the stream ends without a reason, the network may be bad. Some reasons do not count, because no request and no
-    link can cause them.
+    If the stream ends without a reason, the network may be bad. Some reasons do not count, because no request,
+    session or link can cause them.
     """
     code = error.error_code if isinstance(error, JMSException) else None
     return code is not None and code not in _NOT_OVER_A_LINK and not _LOST_US.search(str(error))
 
 
 class Blame:
-    """Counts the connections in a row that were lost, and remembers the one request or link that was pending each time.
+    """Counts the connections in a row that were lost, and remembers the one request, session or link that was pending
+    each time.
 
     A loss for which the broker gives a reason is strong evidence. A loss without a reason is weak evidence. Such losses
-    count only if the same request or link was pending alone each time, and the broker could be reached each time.
+    count only if the same request, session or link was pending alone each time, and the broker could be reached each
+    time.
     """
 
     def __init__(self) -> None:
@@ -57,7 +60,8 @@ class Blame:
 
         Args:
             broker: the broker of the lost connection.
-            suspect: the request or link that was pending alone, or ``None`` if nothing or several things were pending.
+            suspect: the request, session or link that was pending alone, or ``None`` if nothing or several things were
+                pending.
             error: the reason why the connection was lost.
 
         Returns:
@@ -84,13 +88,13 @@ class Blame:
             self._silent = 0
 
     def clear(self) -> None:
-        """Forget all losses, because everything is restored, or because the guilty request or link was found."""
+        """Forget all losses, because everything is restored, or because the guilty one was found."""
         self.losses = self.reasons = self._silent = 0
         self._suspect = self._broker = None
 
 
 def blamed(what: str, error: BaseException) -> JMSException:
-    """Return the error for a request or link that makes brokers end connections. ``what`` names the request or link."""
+    """Return the error for a request, session or link that makes brokers end connections. ``what`` names it."""
     losses = MOST_LOSSES if says_why(error) else MOST_SILENT_LOSSES
     guilty = ResourceAllocationException(
         f"pyjmsack gave up {what} and keeps the connection, because {losses} connections were lost while {what} waited"

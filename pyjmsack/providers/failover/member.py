@@ -32,8 +32,8 @@ class Member:
         discard: called when this member is given up before it was ready. After that, the events of its provider are
             ignored.
         closed: called with the id and the error when the broker closes a session or producer.
-        timeout: seconds allowed for opening the connection, and the same time again for restoring. ``None`` means no
-            limit.
+        timeout: seconds allowed for opening the connection, and the same time again for each step of restoring.
+            ``None`` means no limit.
     """
 
     def __init__(
@@ -85,7 +85,6 @@ class Member:
             return
         self.metadata = connected.result()
         assert self._restore is not None  # set by open
-        self._limit("restoring the open objects at")
         self._steps = self._restore(self.provider, self.metadata)
         self._advance()
 
@@ -100,6 +99,7 @@ class Member:
                 self._finish(error)
                 return
             if not step.done:
+                self._limit("restoring the open objects at")  # for each step, because there is one for each object
                 self.provider.flush()
                 step.add_callback(self._advance)
                 return

@@ -254,12 +254,13 @@ class Resources:
         """For each producer that a broker refused or closed, its session and the error."""
         self.blame = Blame()
         """Counts the connections that were lost while everything was being restored. From the second attempt on, each
-        link (the path of one producer or consumer) is requested alone, so that the guilty link can be found."""
+        session and each link (the path of one producer or consumer) is requested alone, so that the guilty one can be
+        found."""
         self.ended_at: set[BrokerUrl] = set()
         """The brokers that opened an object and ended it again, while everything was being restored."""
 
     def rebuilt(self) -> None:
-        """Remember that everything is open again at a broker, so that no link is suspected of causing losses any
+        """Remember that everything is open again at a broker, so that nothing is suspected of causing losses any
         more."""
         self.blame.clear()
         self.ended_at.clear()

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pyjmsack.errors import (
     ConnectionLostException,
+    JMSException,
     UnsupportedFeatureException,
 )
 from pyjmsack.providers.failover.blame import MOST_LOSSES, blamed
@@ -37,7 +38,7 @@ class Restoration:
         closes_links: whether to close a consumer or producer that the broker refuses, instead of trying another broker
             (S104).
         rename: called with the id and the new name of a temporary destination, before anything is attached to it.
-        closed: called with the id of a producer that the broker refused, and with the error.
+        closed: called with the id of a session or producer that is closed alone, and with the error.
         member: the connection to the broker.
     """
 
@@ -57,12 +58,13 @@ class Restoration:
         self._closes_links = closes_links
         self._rename = rename
         self._alone: int | None = None
-        """The id of the link (the path of one producer or consumer) that is requested alone. ``None`` if no link or
-        several links are requested."""
+        """The id of the session, or of the link (the path of one producer or consumer), that is requested alone.
+        ``None`` if nothing or several things are requested."""
 
     def steps(self, provider: Provider, metadata: ConnectionMetadata) -> Iterator[Completion[Any]]:
         """Restore everything in the order of S103. All requests leave in one burst. If there are temporary
-        destinations, two bursts are needed, because the other requests contain the new names.
+        destinations, two bursts are needed, because the other requests contain the new names. After a loss each session
+        and each link is requested alone, so that the one that is to blame can be found.
 
         Raises:
             JMSException: the broker refused something.
@@ -78,23 +80,22 @@ class Restoration:
         sinks = {number: record.attach() for number, record in resources.consumers.items()}
         for number, sink in sinks.items():
             sink.ended = partial(self.ended, number)
-        begun = _ask_all(provider.create_session, sessions)
 
         def create(info: ConsumerInfo, done: Completion[None]) -> None:
             provider.create_consumer(info, sinks[info.id], done)
 
         create_consumer = checked(check_consumer, metadata, create)
+        reopen = partial(self._open, provider, create_consumer)
         if resources.blame.losses:
-            yield from _succeeding(begun)
+            for info in sessions:
+                yield from reopen([info], [], [])
             for producer in producers:
-                yield from self._attach(provider.create_producer, create_consumer, [producer], [])
+                yield from reopen([], [producer], [])
             for consumer in consumers:
-                yield from self._attach(provider.create_producer, create_consumer, [], [consumer])
+                yield from reopen([], [], [consumer])
         else:
-            yield from self._attach(provider.create_producer, create_consumer, producers, consumers, begun)
+            yield from reopen(sessions, producers, consumers)
         self._alone = None
-        if sessions:
-            yield self._member.burst_end()  # an end that came with the last answer is a refusal, too
         for number, record in resources.consumers.items():
             if record.started:
                 provider.start_consumer(number)
@@ -105,36 +106,45 @@ class Restoration:
         _close_all(provider.close_session, sessions, resources.sessions)
         _close_all(provider.delete_temporary, temporaries, resources.temporaries)
 
-    def _attach(
+    def _open(
         self,
-        create_producer: Create[ProducerInfo],
+        provider: Provider,
         create_consumer: Create[ConsumerInfo],
+        sessions: Sequence[SessionInfo],
         producers: Sequence[ProducerInfo],
         consumers: Sequence[ConsumerInfo],
-        begun: Sequence[tuple[SessionInfo, Completion[None]]] = (),
     ) -> Iterator[Completion[Any]]:
-        """Open producers and consumers at the broker. Wait for the answers to these requests, and to the earlier
-        requests for the sessions in ``begun``."""
-        numbers = [*(producer.id for producer in producers), *(consumer.id for consumer in consumers)]
+        """Request sessions, producers and consumers in one burst. Wait for the answers, and handle everything that
+        arrives together with the last answer: an end of the session or of the connection belongs to these requests."""
+        numbers = [info.id for infos in (sessions, producers, consumers) for info in infos]
+        if not numbers:
+            return
+        resources = self._resources
         self._alone = numbers[0] if len(numbers) == 1 else None
-        attached_producers = _ask_all(create_producer, producers)
+        begun = _ask_all(provider.create_session, sessions)
+        attached_producers = _ask_all(provider.create_producer, producers)
         attached_consumers = _ask_all(create_consumer, consumers)
         if self._closes_links:
             self._close_refused(attached_producers, self._close_producer)
             self._close_refused(attached_consumers, self._close_consumer)
-        yield from _succeeding(begun)
+        yield from _answers(begun, resources.sessions, self.ended)
         if self._closes_links:
             yield _answered([*attached_producers, *attached_consumers])
         else:
-            yield from _succeeding(attached_producers)
-            yield from _succeeding(attached_consumers)
+            yield from _answers(attached_producers, resources.producers, _raise)
+            yield from _answers(attached_consumers, resources.consumers, _raise)
+        yield self._member.burst_end()
 
     def ended(self, number: int, error: BaseException) -> None:
-        """Handle the end of a session, producer or consumer that the broker opened and then ended during this attempt.
+        """Handle the end of a session, producer or consumer that the broker opened and then ended during this attempt,
+        or the refusal of a session.
 
         A broker that is at a limit answers a Begin frame, and then sends an End frame with the reason. Therefore such
         an end is a refusal, and the next broker is tried (S104). A broker that does so again, before everything was
         restored, does not harm the other objects: the end is final, as after this attempt (S109, S126).
+
+        The refusal of a session counts as its end, because AMQP has no other refusal of a Begin frame. A transacted
+        session that is ended before its first transaction has begun is reported as refused.
         """
         resources, broker = self._resources, self._member.url
         if not any(number in table for table in (resources.sessions, resources.producers, resources.consumers)):
@@ -143,31 +153,28 @@ class Restoration:
         if broker not in resources.ended_at and not (is_link and self._closes_links):
             resources.ended_at.add(broker)
             self._member.refuse(error)
-        elif number in resources.consumers:
-            self._close_consumer(number, error)
         else:
-            self._closed(number, error)
+            self._close(number, error)
 
     def failed(self, broker: BrokerUrl, error: BaseException) -> None:
-        """Handle the loss of the connection during this attempt: close the link that is to blame, if this link is known
-        (S104).
+        """Handle the loss of the connection during this attempt: close the session or link that is to blame, if it is
+        known (S104).
 
-        A link is to blame if two connections in a row were lost while this link was requested alone, and the broker
-        gave a reason. If the broker gave no reason, the link is to blame only after many losses, because a bad network
-        is more likely.
+        A session or link is to blame if two connections in a row were lost while it was requested alone, and the broker
+        gave a reason. If the broker gave no reason, it is to blame only after many losses, because a bad network is
+        more likely.
         """
         blame, number = self._resources.blame, self._alone
         again = blame.lost(broker, number, error)
         if number is not None and ((again and blame.reasons >= MOST_LOSSES) or blame.silence_convicts):
-            guilty = blamed("this link", error)
-            self._close_producer(number, guilty)
-            self._close_consumer(number, guilty)
+            what = "this session" if number in self._resources.sessions else "this link"
+            self._close(number, blamed(what, error))
             blame.clear()
 
     def _make_temporaries(self, provider: Provider, infos: Sequence[TemporaryInfo]) -> Iterator[Completion[Any]]:
         resources = self._resources
         made = _ask_all(provider.create_temporary, infos)
-        yield from _succeeding(made)
+        yield from _answers(made, resources.temporaries, _raise)
         for info, named in made:
             if info.id not in resources.temporaries:
                 continue
@@ -191,6 +198,13 @@ class Restoration:
 
         for info, attached in asked:
             attached.add_callback(partial(look, info.id))
+
+    def _close(self, number: int, error: BaseException) -> None:
+        """Close a session, producer or consumer alone. If the caller has closed it meanwhile, do nothing."""
+        if number in self._resources.sessions:
+            self._closed(number, error)
+        self._close_producer(number, error)
+        self._close_consumer(number, error)
 
     def _close_producer(self, number: int, refusal: BaseException) -> None:
         if number in self._resources.producers:
@@ -244,12 +258,24 @@ def _answered(asked: Sequence[tuple[object, Completion[R]]], *, or_refused: bool
     return complete
 
 
-def _succeeding(asked: Sequence[tuple[I, Completion[R]]]) -> Iterator[Completion[None]]:
-    """Wait for the answers to all requests of a burst. If a request is refused, raise the refusal at once."""
-    yield _answered(asked, or_refused=True)
-    for _, answered in asked:
-        if answered.done:
-            answered.result()
+def _answers(
+    asked: Sequence[tuple[I, Completion[R]]], wanted: Container[int], refused: Callable[[int, BaseException], None]
+) -> Iterator[Completion[None]]:
+    """Wait for the answers to all requests of a burst. Call ``refused`` with each refusal as soon as it comes, but not
+    if the id is not in ``wanted`` any more, because the object was closed meanwhile."""
+    waiting = asked
+    while waiting:
+        yield _answered(waiting, or_refused=True)
+        answers = [(info.id, answered.error) for info, answered in waiting if answered.done]
+        waiting = [(info, answered) for info, answered in waiting if not answered.done]
+        for number, error in answers:
+            if error is not None and number in wanted:
+                refused(number, error)
+                yield _answered(())  # no step is taken after this one, if the attempt was given up
+
+
+def _raise(_: int, error: BaseException) -> None:
+    raise error.fresh() if isinstance(error, JMSException) else error
 
 
 def _close_all(close: Callable[[int, Completion[None]], None], opened: Sequence[I], wanted: Container[int]) -> None:

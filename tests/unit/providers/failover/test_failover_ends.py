@@ -141,3 +141,58 @@ def test_a_late_end_of_a_broker_that_was_given_up_is_nobody_s_business() -> None
         end(refusing, number)
     assert bench.events == known
     assert sink.errors == []
+
+
+REFUSING = (10, 12)
+"""Sessions that the brokers refuse. Each has a producer with the next number."""
+
+
+def with_refused(names: str = "amqp://a,amqp://b") -> Bench:
+    """Return a connection whose session 1 is restored everywhere, and whose other sessions are refused."""
+    bench = Bench(names)
+    bench.session()
+    bench.producer()
+    for number in REFUSING:
+        bench.session(number)
+        bench.producer(number + 1, number)
+        bench.refused["create_session", number] = FULL
+        bench.refused["create_producer", number + 1] = FULL
+    return bench
+
+
+def test_sessions_that_each_broker_refuses_twice_are_closed_alone() -> None:
+    """S104: over AMQP a broker refuses a transacted session by ending it, and the connection was restored for ever."""
+    bench = with_refused()
+    bench.member.fail()
+    bench.clock.pass_by(1)
+    assert bench.events == ["interrupted", *(("closed", number, "full") for number in REFUSING), ("restored", "b")]
+    assert bench.tried == ["a", "b", "a", "b"]
+    assert bench.send("good").outcome is None
+    assert all(isinstance(bench.send("x", number + 1).outcome, ResourceAllocationException) for number in REFUSING)
+
+
+def test_sessions_that_one_broker_refuses_are_restored_at_the_next_broker() -> None:
+    """S104."""
+    bench = with_refused()
+    bench.lenient.add("a")
+    bench.member.fail()
+    bench.clock.pass_by(1)
+    assert bench.events == ["interrupted", ("restored", "a")]
+    assert bench.send("x", REFUSING[0] + 1).outcome is None
+
+
+def test_a_refusal_of_a_session_that_the_caller_closed_meanwhile_is_nobody_s_business() -> None:
+    """S104."""
+    bench = Bench("amqp://a")
+    bench.session()
+    bench.session(10)
+    bench.silent.add("create_session")
+    bench.member.fail()
+    bench.clock.pass_by(0)
+    bench.silent.clear()
+    bench.ask("close_session", 10)
+    (_, kept), (_, closed) = bench.member.pending
+    closed.fail(FULL)
+    kept.succeed()
+    bench.clock.pass_by(0)
+    assert bench.events == ["interrupted", ("restored", "a")]

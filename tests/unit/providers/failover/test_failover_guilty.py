@@ -140,6 +140,64 @@ def test_a_producer_that_ends_each_connection_that_rebuilds_it_is_closed_alone()
     assert bench.send("good", 2).outcome is None
 
 
+@pytest.mark.parametrize("reason", ["amqp:internal-error", None])
+@pytest.mark.parametrize("guilty", [1, GUILTY])
+def test_a_session_that_ends_each_connection_that_rebuilds_it_is_closed_alone(reason: str | None, guilty: int) -> None:
+    """S104: Artemis does so at a limit of sessions. The client reconnected for ever."""
+    bench = Bench()
+    sessions = (1, 5, GUILTY)
+    for number in sessions:
+        bench.session(number)
+        bench.producer(number + 20, number)
+    bench.deadly.add(guilty)
+    bench.reason = reason
+    bench.member.fail()
+    bench.clock.pass_by(600)
+    assert [event[:2] for event in bench.events if event[0] == "closed"] == [("closed", guilty)]
+    assert isinstance(bench.send("bad", guilty + 20).outcome, ResourceAllocationException)
+    assert all(bench.send("good", number + 20).outcome is None for number in sessions if number != guilty)
+    losses = MOST_LOSSES if reason else 1 + MOST_SILENT_LOSSES
+    assert len(bench.tried) == 1 + losses + 1
+
+
+def test_many_sessions_that_a_far_broker_opens_one_by_one_have_time_enough() -> None:
+    """S104: after a loss there is a round trip for each session, so the time limit is for each."""
+    bench = Bench("amqp://a")
+    for number in range(1, 6):
+        bench.session(number)
+    bench.deadly.add(3)
+    bench.member.fail()
+    bench.clock.pass_by(0)
+    bench.silent.add("create_session")
+    bench.deadly.clear()
+    bench.clock.pass_by(1)
+    for _ in range(1, 6):
+        bench.clock.pass_by(10)
+        (_, opened) = bench.member.pending.pop()
+        opened.succeed()
+        bench.clock.pass_by(0)
+    assert bench.tried == ["a", "a", "a"]
+    assert bench.events == ["interrupted", ("restored", "a")]
+
+
+def test_rebuilding_that_fails_for_different_sessions_blames_none() -> None:
+    """S104: a network that breaks at any time is nobody's fault."""
+    bench = Bench()
+    for number in (1, 5):
+        bench.session(number)
+    bench.deadly = {5}
+    bench.member.fail()
+    for number in (1, 5, 1, 5, 1):
+        attempts = len(bench.tried)
+        while len(bench.tried) == attempts:
+            bench.clock.pass_by(0.001)
+        bench.deadly = {number}
+    bench.deadly = set()
+    bench.clock.pass_by(60)
+    assert bench.events[-1][0] == "restored"
+    assert not [event for event in bench.events if event[0] == "closed"]
+
+
 def test_rebuilding_that_fails_for_different_links_blames_none() -> None:
     """A network that breaks at any time is nobody's fault."""
     bench = Bench()
