@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from pyjmsack.destination import Destination
 from pyjmsack.errors import IllegalStateException, TransactionRolledBackException
@@ -34,6 +35,8 @@ from pyjmsack.types import Outcome
 from pyjmsack.uri import BrokerUrl
 
 __all__ = ["FailoverProvider"]
+
+L = TypeVar("L", ProducerInfo, ConsumerInfo)
 
 
 class FailoverProvider:
@@ -117,11 +120,24 @@ class FailoverProvider:
             Request(
                 "create_producer",
                 (info.session_id, info.id),
-                lambda provider, answered: provider.create_producer(info, answered),
+                lambda provider, answered: self._in_session(provider.create_producer)(info, answered),
                 done,
                 lambda _: self._resources.producers.__setitem__(info.id, info),
             )
         )
+
+    def _in_session(self, create: Callable[[L, Completion[None]], None]) -> Callable[[L, Completion[None]], None]:
+        """Return a function that calls ``create`` unless a broker has ended the session. A later broker does not know
+        the session, so it could not say why the session ended."""
+
+        def create_if_open(info: L, answered: Completion[None]) -> None:
+            ended = self._resources.ended.get(info.session_id)
+            if ended is not None:
+                answered.fail(ended)
+            else:
+                create(info, answered)
+
+        return create_if_open
 
     def close_producer(self, producer_id: int, done: Completion[None]) -> None:
         """Close a producer at the broker."""
@@ -139,7 +155,7 @@ class FailoverProvider:
             def create(info: ConsumerInfo, answered: Completion[None]) -> None:
                 provider.create_consumer(info, record.attach(), answered)
 
-            checked(check_consumer, self._requests.metadata, create)(info, answered)
+            self._in_session(checked(check_consumer, self._requests.metadata, create))(info, answered)
 
         self._requests.ask(
             Request(

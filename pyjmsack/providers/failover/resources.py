@@ -252,6 +252,8 @@ class Resources:
         """The number of connections that were lost, or were given up before they were ready."""
         self._refused: dict[int, tuple[int, BaseException]] = {}
         """For each producer that a broker refused or closed, its session and the error."""
+        self.ended: dict[int, BaseException] = {}
+        """For each session that a broker ended or refused and the caller has not closed yet, the error."""
         self.blame = Blame()
         """Counts the connections that were lost while everything was being restored. From the second attempt on, each
         session and each link (the path of one producer or consumer) is requested alone, so that the guilty one can be
@@ -270,6 +272,7 @@ class Resources:
         for table in (self.sessions, self.producers, self.consumers, self.temporaries, self.transacted_consumers):
             table.clear()
         self._refused.clear()
+        self.ended.clear()
         self._former_names.clear()
 
     def present_name(self, name: str) -> str:
@@ -313,6 +316,7 @@ class Resources:
     def forget_session(self, number: int) -> None:
         """Forget a session that was closed, with its producers and consumers."""
         self.sessions.pop(number, None)
+        self.ended.pop(number, None)
         for producer in [p for p in self.producers.values() if p.session_id == number]:
             self.forget_producer(producer.id)
         for record in [r for r in self.consumers.values() if r.info.session_id == number]:
@@ -325,8 +329,11 @@ class Resources:
         closed = [p for p in self.producers.values() if number in (p.id, p.session_id)]
         for record in [r for r in self.consumers.values() if r.info.session_id == number]:
             record.close(error)
+        is_session = number in self.sessions
         self.forget_producer(number)
         self.forget_session(number)
+        if is_session:
+            self.ended[number] = error
         for producer in closed:
             self.forget_producer(producer.id)
             self._refused[producer.id] = (producer.session_id, error)

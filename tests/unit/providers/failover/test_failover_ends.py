@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from failover_fakes import Bench, FakeMember
+from failover_fakes import Bench, FakeMember, Sink
 
+from pyjmsack.destination import Queue
 from pyjmsack.errors import ConnectionLostException, ResourceAllocationException
+from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo
 
 FULL = ResourceAllocationException("full")
 CLOSES_LINKS = "jms.closeLinksThatFailOnReconnect=true"
@@ -169,6 +171,19 @@ def test_sessions_that_each_broker_refuses_twice_are_closed_alone() -> None:
     assert bench.tried == ["a", "b", "a", "b"]
     assert bench.send("good").outcome is None
     assert all(isinstance(bench.send("x", number + 1).outcome, ResourceAllocationException) for number in REFUSING)
+
+
+def test_what_waits_for_a_session_that_is_closed_alone_gets_the_reason() -> None:
+    """S104, S109: a later broker does not know the session, and could not say why it ended."""
+    bench = with_refused("amqp://a")
+    bench.outage()
+    waiting = bench.ask("create_producer", ProducerInfo(30, REFUSING[0], Queue("q")))
+    bench.end_outage()
+    bench.clock.pass_by(1)
+    assert waiting.error is FULL
+    assert bench.ask("create_consumer", ConsumerInfo(31, REFUSING[0], Queue("q"), 10), Sink()).error is FULL
+    bench.ask("close_session", REFUSING[0])
+    assert bench.provider._resources.ended == {REFUSING[1]: FULL}
 
 
 def test_sessions_that_one_broker_refuses_are_restored_at_the_next_broker() -> None:
