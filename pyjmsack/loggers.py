@@ -7,8 +7,10 @@ import threading
 import traceback
 from functools import cache, partial
 
-__all__ = ["Log", "get_logger"]
+__all__ = ["LONGEST", "Log", "Shortened", "get_logger"]
 
+LONGEST = 8192
+"""The largest number of characters of an error of the program in a line of the log."""
 _ENDS_PROGRAM = (KeyboardInterrupt, SystemExit)
 
 
@@ -48,6 +50,26 @@ class Log:
                 except BaseException as another:  # for example, standard error is closed
                     if isinstance(another, _ENDS_PROGRAM) and _on_main_thread():
                         raise
+
+
+class Shortened:
+    """An error of the program as an argument of a log call. Its text is often the body of a message, whose length a
+    sender chooses, so at most ``LONGEST`` characters are written.
+
+    The text is made only when the record is formatted, because a method of the program makes it, which may raise.
+
+    Args:
+        error: the error.
+    """
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __str__(self) -> str:
+        text = str(self.error)
+        return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
 def _on_main_thread() -> bool:

@@ -14,7 +14,7 @@ from pyjmsack.app.listener import Listener, destination_of
 from pyjmsack.app.steps import Face, Step, Steps, Task
 from pyjmsack.destination import Destination
 from pyjmsack.errors import JMSException, MessageFormatException, TransactionRolledBackException
-from pyjmsack.loggers import get_logger
+from pyjmsack.loggers import Shortened, get_logger
 from pyjmsack.message import Message
 from pyjmsack.types import AckMode
 
@@ -284,7 +284,11 @@ class Worker:
         self.counts.failed += 1
         self._undone = True
         log.error(
-            "listener %r failed with %s, delivery %d: %s", self._name, taken.message_id, taken.delivery_count, error
+            "listener %r failed with %s, delivery %d: %s",
+            self._name,
+            taken.message_id,
+            taken.delivery_count,
+            Shortened(error),
         )
         log.debug("listener %r", self._name, exc_info=error)
         then = yield from self._given_up(taken)

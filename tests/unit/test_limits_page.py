@@ -83,6 +83,7 @@ LIMITS = {
     "entries of the cache of sections": "providers/amqp/sections.py _CACHE_LIMIT",
     "entries of the cache of addresses": "providers/amqp/inbound.py _DESTINATIONS_LIMIT",
     "characters of a value in a line": "logging.py _LONGEST",
+    "characters of the error of a listener": "loggers.py LONGEST",
     "characters of an ERROR frame": "providers/stomp/errors.py _LONGEST",
     "bytes of a port's answer": "probing.py _MOST",
     "ports that are asked": "io/inquiry.py MOST",

@@ -56,6 +56,43 @@ def test_no_error_of_a_listener_or_its_on_error_ends_a_worker(error: type[BaseEx
     connection.create_session.return_value.rollback.assert_called_once_with()
 
 
+def test_the_log_shortens_an_error_that_quotes_a_body(caplog: pytest.LogCaptureFixture) -> None:
+    """The error was logged whole with each delivery: 60 MB for a message of 20 MB."""
+    app = App("amqp://localhost:1")
+
+    @app.listener("orders")
+    def order(body: str) -> None:
+        raise ValueError(f"no order: {body}")
+
+    worker, connection = worker_of(app, MagicMock, TextMessage("x" * 100_000))
+    with caplog.at_level("INFO", "pyjmsack.app"):
+        app._face.run(worker.run(connection))
+    (line,) = [line for line in caplog.messages if "failed with" in line]
+    assert "no order: xxx" in line
+    assert len(line) < 9000
+
+
+def test_an_error_whose_text_raises_leaves_its_message_with_an_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S127: the text of an error is a method of the program."""
+
+    class Textless(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no text")
+
+    app = App("amqp://localhost:1")
+
+    @app.listener("orders")
+    def order(body: str) -> None:
+        raise Textless
+
+    monkeypatch.setattr("logging.raiseExceptions", False)
+    worker, connection = worker_of(app, MagicMock)
+    app._face.run(worker.run(connection))
+    assert worker.counts.failed == 1
+    assert worker.error is None
+    connection.create_session.return_value.rollback.assert_called_once_with()
+
+
 def test_a_cancelled_future_that_a_listener_awaited_is_an_error_of_the_listener() -> None:
     app = aio.App("amqp://localhost:1")
 
