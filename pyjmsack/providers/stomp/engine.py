@@ -11,7 +11,7 @@ from typing import Protocol, cast
 from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormatException
 from pyjmsack.loggers import get_logger
 from pyjmsack.message import BodySource
-from pyjmsack.providers.stomp.errors import error_of
+from pyjmsack.providers.stomp.errors import EndedConsumer, ended_consumer, error_of
 from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal, take_last_message
 from pyjmsack.providers.stomp.header_lines import decode_head, raw_header
 from pyjmsack.providers.stomp.upload import Upload, Uploads
@@ -127,6 +127,10 @@ class StompEngine:
         for the rest of this body."""
         self.errors_end = True
         self.failed: JMSException | None = None
+        self._ended_by: JMSException | None = None
+        """The error that the ERROR frame about :attr:`ended_consumer` stands for."""
+        self.ended_consumer: EndedConsumer | None = None
+        """The consumer that Artemis ended, and the connection with it. ``None`` if there is no such consumer."""
         self.stream: Stream | None = None
 
     # -- bytes --------------------------------------------------------------------------------------------------
@@ -165,7 +169,9 @@ class StompEngine:
                     self._on_error(head, body)
                 else:
                     self._on_connected(head)
-            if self._parser.broken is not None:
+            if self._ended_by is not None:
+                self.fail(self._ended_by)
+            elif self._parser.broken is not None:
                 self._last_message = cut_off or self._last_message
                 self._blame(certain=True)
                 self.fail(self._parser.broken)
@@ -413,6 +419,10 @@ class StompEngine:
             answered(None)
 
     def _on_error(self, head: bytes, body: bytes) -> None:
+        ended = ended_consumer(head, body)
+        if ended is not None:
+            self._on_ended(ended, error_of(head, body, "the broker ended the connection"))
+            return
         receipt = raw_header(head, b"\nreceipt-id:")
         # if errors_end is false, an ERROR always names the refused request
         unnamed = receipt not in self._receipts and self.errors_end
@@ -435,6 +445,12 @@ class StompEngine:
         answered(error)
         if self.errors_end:
             self.fail(_lost(error))
+
+    def _on_ended(self, ended: EndedConsumer, error: JMSException) -> None:
+        """Fail at the end of the burst, because the ERROR that names the queue may come behind one that does not. No
+        request is refused, although one may wait for its answer."""
+        if self.ended_consumer is None or ended.names:
+            self.ended_consumer, self._ended_by = ended, error
 
     def _shares_receipts(self) -> bool:
         """Return True if some open requests share one RECEIPT. Only the last of their frames has a receipt id. An ERROR

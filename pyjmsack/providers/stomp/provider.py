@@ -25,7 +25,7 @@ from pyjmsack.providers.stomp.frames import Limits, Refusal
 from pyjmsack.providers.stomp.header_lines import escape
 from pyjmsack.providers.stomp.heads import check_connect_line, encode_head
 from pyjmsack.providers.stomp.inbound import StompInbound
-from pyjmsack.providers.stomp.receiver import StompReceiver
+from pyjmsack.providers.stomp.receiver import StompReceiver, end_consumers
 from pyjmsack.providers.stomp.session import StompSession
 from pyjmsack.providers.stomp.stray_text import refuse_text
 from pyjmsack.providers.stomp.subscriptions import Shared
@@ -51,8 +51,7 @@ from pyjmsack.version import VERSION
 __all__ = ["StompProvider"]
 
 _TEMPORARY = "pyjmsack.temporary."
-"""The beginning of the names of temporary destinations on Artemis. Artemis takes these destinations for ordinary ones.
-By the beginning of the name, an operator can tell them from the queues that last."""
+"""The beginning of the names of temporary destinations on Artemis, by which an operator can tell them from others."""
 
 _VERSIONS = {"1.2": "1.1,1.2", "1.1": "1.1"}
 _SERIAL = (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE)
@@ -68,7 +67,7 @@ class StompProvider(Lifecycle[StompEngine]):
         self._shared: Shared | None = None
         self._sessions: dict[int, StompSession] = {}
         self._producers: dict[int, int] = {}
-        """The session of each producer. STOMP has no producers, so nothing else is known about a producer."""
+        """The session of each producer. STOMP has no producers."""
         self._aliases: dict[int, str] = {}
         """The names of temporary destinations that are valid on this connection only."""
         self._receivers: dict[int, StompReceiver] = {}
@@ -181,8 +180,7 @@ class StompProvider(Lifecycle[StompEngine]):
         self._end_closing(error)
 
     def flush(self) -> None:
-        """End a burst of calls: redeliver the messages that the core gave back in these calls, and write the frames of
-        the calls."""
+        """End a burst of calls: redeliver the messages that the core gave back in them, and write their frames."""
         if self._shared is not None and self._shared.giving_back:
             giving_back, self._shared.giving_back[:] = self._shared.giving_back[:], []
             for redelivery in giving_back:
@@ -201,6 +199,12 @@ class StompProvider(Lifecycle[StompEngine]):
         for receiver in receivers:
             receiver.fail(lost)
         self._fail_opening(error)
+
+    def on_failure(self, error: JMSException) -> None:
+        """End the consumers that cannot go on, before the connection counts as lost and failover restores the rest."""
+        if self._engine is not None and self._engine.ended_consumer is not None:
+            end_consumers(self._engine.ended_consumer, [*self._receivers.values()])
+        super().on_failure(error)
 
     def on_message(self, name: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
         """Give a message to the subscription of this name. A message for an ended subscription is dropped."""
@@ -238,7 +242,7 @@ class StompProvider(Lifecycle[StompEngine]):
             session.close(done)
 
     def create_producer(self, info: ProducerInfo, done: Completion[None]) -> None:
-        """Create a producer. This method sends nothing to the broker, because STOMP has no producers."""
+        """Create a producer. This method sends nothing to the broker."""
         if self._session(info.session_id, done) is not None:
             self._producers[info.id] = info.session_id
             done.succeed()

@@ -7,9 +7,12 @@ Therefore this client opens more subscriptions (``window.py``, ``subscriptions.p
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pyjmsack.errors import JMSException
 from pyjmsack.providers.stomp.deadletter import DeadLetters
 from pyjmsack.providers.stomp.drain import Drain
+from pyjmsack.providers.stomp.errors import EndedConsumer, unconvertible
 from pyjmsack.providers.stomp.frames import Refusal
 from pyjmsack.providers.stomp.header_lines import raw_header
 from pyjmsack.providers.stomp.inbound import StompInbound
@@ -23,7 +26,7 @@ from pyjmsack.spi.envelope import InboundSink
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import Outcome
 
-__all__ = ["StompReceiver"]
+__all__ = ["StompReceiver", "end_consumers"]
 
 _FOREIGN_ID = (
     "an id that its AMQP sender chose; over STOMP, ActiveMQ Classic accepts no acknowledgement with such an id; consume"
@@ -203,10 +206,29 @@ class StompReceiver:
         if self.subscriptions.closing is not None:
             self.subscriptions.closing.fail(error)
 
+    def ended(self, certain: bool) -> None:
+        """Handle the end of a consumer of this queue, which Artemis ended because it cannot convert a message. At the
+        third end in a row close this consumer alone, so that the other consumers of the connection go on (S101).
+
+        Args:
+            certain: True if the broker named the queue. False if it only refused an ACK.
+        """
+        if self.subscriptions.ended(certain):
+            self._sink.detached(unconvertible(self.info.destination.name))
+
     def _cancel_timers(self) -> None:
         self._dead_letters.give_up()
         self._aside.cancel()
         self._window.cancel()
+
+
+def end_consumers(ended: EndedConsumer, receivers: Collection[StompReceiver]) -> None:
+    """Tell all consumers of a queue that Artemis ended one of them. The message that it cannot convert would go to the
+    others next."""
+    names = {*ended.names, *(one.info.destination.name for one in receivers if one.subscriptions.holds(ended.number))}
+    for receiver in receivers:
+        if receiver.info.destination.name in names:
+            receiver.ended(bool(ended.names))
 
 
 def _ends_browsing(head: bytes) -> bool:

@@ -62,7 +62,7 @@ knows only roughly how the broker counts the bytes of a frame."""
 class StompSubscription:
     """One subscription of a consumer, made by one SUBSCRIBE frame."""
 
-    __slots__ = ("aside", "held", "id", "open", "receiver", "retired", "returned", "used")
+    __slots__ = ("aside", "held", "id", "last", "open", "receiver", "retired", "returned", "used")
 
     def __init__(self, name: bytes, receiver: Receiver) -> None:
         self.id = name
@@ -77,6 +77,9 @@ class StompSubscription:
         self.aside = 0
         """The part of ``used`` for messages that were set aside (S166). It gets free only at the end."""
         self.open = True
+        self.last: bytes | None = None
+        """The header lines of an ACK of the last message. On Artemis they contain the broker's number of the
+        consumer."""
         self.retired = False
         """True if the subscription gets no more messages, and ends when the caller holds none of its messages."""
 
@@ -135,7 +138,7 @@ class Subscriptions:
         the closed consumer in memory."""
         self._caution = Caution(shared.place, info.destination.name) if self._loses_counts else None
         """Says whether the consumer gets one message at a time, because its connections were lost again and again."""
-        self.single = self._caution is not None and self._caution.single
+        self.single = self._caution is not None and info.prefetch > 1 and self._caution.single
         """True while the consumer gets one message at a time for that reason."""
         self._measure()
         self.all: list[StompSubscription] = []
@@ -176,11 +179,11 @@ class Subscriptions:
     def _loses_counts(self) -> bool:
         """True if a loss of the connection raises the delivery count of each message that the broker sent ahead to this
         consumer. Artemis raises it, and makes dead letters of the messages after several losses. The result is False if
-        the consumer gets one message at a time, is presettled, or receives from a source that ends with the connection.
+        the consumer is presettled, or receives from a source that ends with the connection.
         """
         info = self._info
         temporary = info.destination.is_temporary or self.volatile
-        return self._dialect.routed and info.prefetch > 1 and not (info.presettled or temporary)
+        return self._dialect.routed and not (info.presettled or temporary)
 
     def _measure(self) -> None:
         dialect = self._dialect
@@ -324,7 +327,7 @@ class Subscriptions:
         """Keep a message that has arrived, until it is acknowledged or its subscription ends."""
         shared = self._shared
         inbound.subscription = subscription
-        inbound.ack = self.ack_lines(inbound, subscription)
+        inbound.ack = subscription.last = self.ack_lines(inbound, subscription)
         self._fill(inbound, subscription)
         subscription.held += 1
         self.outstanding[inbound] = None
@@ -361,7 +364,8 @@ class Subscriptions:
         if inbound in self.outstanding and inbound.ack is not None:
             self._engine.write(b"ACK\n", inbound.ack, b"\n\0")
             self.acknowledged(inbound)
-            if self._caution is not None and self._caution.losses:
+            # the first ACK proves nothing: Artemis sends one message behind the one that it cannot convert
+            if self._caution is not None and self._caution.losses and self.arrived > 1:
                 self._caution.acknowledged(inbound.size)
                 if self.single and not self._caution.single and self._receiver is not None:
                     self._receiver.take_all()
@@ -381,9 +385,23 @@ class Subscriptions:
         """Remember that the connection was lost while the broker had sent messages ahead, because the broker may count
         a delivery for each of these messages.
         """
-        if self._caution is not None and len(self.outstanding) > 1:
-            waiting = sum(inbound.size for inbound in self.outstanding)
-            self._caution.lost(self._shared.generation, waiting)
+        if self._caution is not None and self._info.prefetch > 1 and len(self.outstanding) > 1:
+            self._caution.lost(self._shared.generation, self._waiting)
+
+    def ended(self, certain: bool) -> bool:
+        """Remember that Artemis ended a consumer of this queue. Return True if the consumers of the queue must be
+        closed, because this has happened too often. ``certain`` is False if the broker only refused an ACK."""
+        caution = self._caution
+        return caution is not None and caution.ended(self._shared.generation, self._waiting, certain=certain)
+
+    @property
+    def _waiting(self) -> int:
+        return sum(inbound.size for inbound in self.outstanding)
+
+    def holds(self, number: bytes) -> bool:
+        """Return True if the last message of a subscription came from the consumer with this number at Artemis."""
+        start = b"id:%s," % number
+        return any(one.last is not None and one.last.startswith(start) for one in [*self.all, *self._retired])
 
     def acknowledged(self, inbound: StompInbound) -> None:
         """Forget a message, because its ACK was sent, alone or as a part of a transaction."""
