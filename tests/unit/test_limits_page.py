@@ -93,6 +93,7 @@ LIMITS = {
     "threads with which one connection computes": "io/helpers.py MOST_DIGESTS",
     "queues that are remembered": "providers/stomp/window.py _MOST_REFUSING",
     "queues over STOMP for which": "providers/stomp/caution.py _MOST_QUEUES",
+    "bytes that are searched for the name of a queue": "providers/stomp/errors.py _LONGEST_END",
     "queues, consumers or connections": "management/artemis.py _MAX_ROWS",
     "an answer of Jolokia": "management/jolokia.py _LARGEST",
     "the head of such an answer": "management/jolokia.py _LONGEST_HEAD",

@@ -29,8 +29,8 @@ __all__ = ["Caution"]
 _LOSSES = 3
 """The number of losses after which a consumer gets one message at a time."""
 _REMEMBERED = 60.0
-"""The seconds after which an ended consumer is forgotten. A message that Artemis cannot convert stays at the head of its
-queue, so the next loss follows soon: after a pause of failover, or after 10 seconds for which Artemis holds an ACK.
+"""The seconds after which an ended consumer is forgotten. A message that Artemis cannot convert stays at the head of
+its queue, so the next loss follows soon: after a pause of failover, or after 10 seconds for which Artemis holds an ACK.
 """
 _MOST_QUEUES = 1000
 """The largest number of queues for which losses are remembered. If there are more queues, the oldest one is forgotten.

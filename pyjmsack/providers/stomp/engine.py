@@ -11,7 +11,7 @@ from typing import Protocol, cast
 from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormatException
 from pyjmsack.loggers import get_logger
 from pyjmsack.message import BodySource
-from pyjmsack.providers.stomp.errors import EndedConsumer, ended_consumer, error_of
+from pyjmsack.providers.stomp.errors import ConsumerEnded, ended_consumer, error_of
 from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal, take_last_message
 from pyjmsack.providers.stomp.header_lines import decode_head, raw_header
 from pyjmsack.providers.stomp.upload import Upload, Uploads
@@ -127,10 +127,6 @@ class StompEngine:
         for the rest of this body."""
         self.errors_end = True
         self.failed: JMSException | None = None
-        self._ended_by: JMSException | None = None
-        """The error that the ERROR frame about :attr:`ended_consumer` stands for."""
-        self.ended_consumer: EndedConsumer | None = None
-        """The consumer that Artemis ended, and the connection with it. ``None`` if there is no such consumer."""
         self.stream: Stream | None = None
 
     # -- bytes --------------------------------------------------------------------------------------------------
@@ -150,6 +146,7 @@ class StompEngine:
         self._earlier_message = self._last_message
         if self._trace_bytes:
             log.debug("<- %s", data.hex())
+        ended: ConsumerEnded | None = None  # the ERROR that names the queue may come behind another one
         try:
             frames = self._parser.feed(data)
             cut_off = None if self._parser.broken is None else take_last_message(frames, self.secret)
@@ -166,11 +163,15 @@ class StompEngine:
                 elif command == b"RECEIPT":
                     self._on_receipt(head)
                 elif command == b"ERROR":
-                    self._on_error(head, body)
+                    error = ended_consumer(head, body) if self.errors_end else None
+                    if error is None:
+                        self._on_error(head, body)
+                    elif ended is None or error.names:
+                        ended = error
                 else:
                     self._on_connected(head)
-            if self._ended_by is not None:
-                self.fail(self._ended_by)
+            if ended is not None:
+                self.fail(ended)
             elif self._parser.broken is not None:
                 self._last_message = cut_off or self._last_message
                 self._blame(certain=True)
@@ -419,10 +420,6 @@ class StompEngine:
             answered(None)
 
     def _on_error(self, head: bytes, body: bytes) -> None:
-        ended = ended_consumer(head, body)
-        if ended is not None:
-            self._on_ended(ended, error_of(head, body, "the broker ended the connection"))
-            return
         receipt = raw_header(head, b"\nreceipt-id:")
         # if errors_end is false, an ERROR always names the refused request
         unnamed = receipt not in self._receipts and self.errors_end
@@ -445,12 +442,6 @@ class StompEngine:
         answered(error)
         if self.errors_end:
             self.fail(_lost(error))
-
-    def _on_ended(self, ended: EndedConsumer, error: JMSException) -> None:
-        """Fail at the end of the burst, because the ERROR that names the queue may come behind one that does not. No
-        request is refused, although one may wait for its answer."""
-        if self.ended_consumer is None or ended.names:
-            self.ended_consumer, self._ended_by = ended, error
 
     def _shares_receipts(self) -> bool:
         """Return True if some open requests share one RECEIPT. Only the last of their frames has a receipt id. An ERROR

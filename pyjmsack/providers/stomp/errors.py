@@ -4,7 +4,6 @@ words of the broker decide which exception is raised."""
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from pyjmsack.errors import (
     ConnectionLostException,
@@ -19,7 +18,7 @@ from pyjmsack.errors import (
 )
 from pyjmsack.providers.stomp.header_lines import decode_head, raw_header
 
-__all__ = ["EndedConsumer", "ended_consumer", "error_of", "unconvertible"]
+__all__ = ["ConsumerEnded", "ended_consumer", "error_of", "unconvertible"]
 
 _BY_WORDS: tuple[tuple[re.Pattern[str], type[JMSException]], ...] = tuple(
     (re.compile(words, re.IGNORECASE), kind)
@@ -52,8 +51,8 @@ _CODE = re.compile(r"AMQ[0-9]{6}|[A-Za-z]+Exception")
 _LONGEST = 500
 _SHOWN = 4 * _LONGEST
 _ENDED = re.compile(rb"consumer with ID [^,]*\[id=([0-9]{1,20}),.*closed=true\] disconnected by server", re.DOTALL)
-"""The words of Artemis when it cannot convert a message for a consumer. If somebody deletes the queue, the words are the
-same, but with ``closed=false``."""
+"""The words of Artemis when it cannot convert a message for a consumer. If somebody deletes the queue, the words are
+the same, but with ``closed=false``."""
 _NOT_ACKNOWLEDGED = re.compile(rb"\nmessage:AMQ339018 Error acknowledging message ([0-9]{1,20})(?:,|\\c)")
 """The words of Artemis when an ACK came while it was ending the consumer."""
 _LONGEST_END = 1 << 16
@@ -63,35 +62,43 @@ _ADVICE = (
 )
 
 
-class EndedConsumer(NamedTuple):
-    """A consumer that Artemis ended, because it cannot convert a message for the consumer."""
+class ConsumerEnded(ConnectionLostException):
+    """The connection was lost, because Artemis ended a consumer for which it cannot convert a message.
 
-    number: bytes
-    """The number of the consumer at the broker. The ids of the messages of this consumer begin with it."""
-    names: tuple[str, ...]
-    """The names that a destination of the consumer may have. If there are none, the broker only refused an ACK, and
-    there may be another reason."""
+    The error has no code, because no other link is to blame (S104).
+
+    Args:
+        number: the number of the consumer at the broker. The ids of the messages of this consumer begin with it.
+        names: the names that a destination of the consumer may have. If there are none, the broker only refused an ACK,
+            and there may be another reason.
+    """
+
+    def __init__(self, number: bytes, names: tuple[str, ...]) -> None:
+        what = f"ended the consumer of {names[0][:_LONGEST]!r}" if names else "refused an ACK (AMQ339018)"
+        super().__init__(f"the broker ended the connection, because it {what}; probably {_ADVICE}")
+        self.number = number
+        self.names = names
 
 
-def ended_consumer(head: bytes, body: bytes) -> EndedConsumer | None:
-    """Return the consumer that Artemis ended according to an ERROR frame, or ``None``."""
+def ended_consumer(head: bytes, body: bytes) -> ConsumerEnded | None:
+    """Return the error for an ERROR frame that says that Artemis ended a consumer, or ``None`` for other frames."""
     refused = _NOT_ACKNOWLEDGED.search(head)
     if refused is not None:
-        return EndedConsumer(refused[1], ())
+        return ConsumerEnded(refused[1], ())
     ended = _ENDED.match(body, 0, _LONGEST_END)
     if ended is None:
         return None
     described = ended[0].decode("utf-8", "replace").partition("[address=")[2]
     address, _, rest = described.partition(", queue=QueueImpl[name=")
     queue, found, _ = rest.partition(", postOffice=")
-    return EndedConsumer(ended[1], (address, f"{address}::{queue}") if found else ())
+    return ConsumerEnded(ended[1], (address, f"{address}::{queue}") if found else ())
 
 
 def unconvertible(queue: str) -> ResourceAllocationException:
     """Return the error of a consumer that is closed, because the broker cannot convert a message of its queue."""
     return ResourceAllocationException(
-        f"pyjmsack closed the consumer of {queue!r} and keeps the connection, because Artemis ended the connection again"
-        f" and again when it delivered from this queue: {_ADVICE}"
+        f"pyjmsack closed the consumer of {queue!r}, because Artemis ended the connection again and again when it"
+        f" delivered from this queue: {_ADVICE}"
     )
 
 
@@ -110,10 +117,6 @@ def error_of(head: bytes, body: bytes, what: str) -> JMSException:
     own = [_FOREIGN.sub("", part) for part in (text, trace)]
     kind = next((kind for words, kind in _BY_WORDS if any(map(words.search, own))), JMSException)
     code = _CODE.search(text)
-    ended = ended_consumer(head, body)
-    if ended is not None:
-        whose = f"ended the consumer of {ended.names[0][:_LONGEST]!r}" if ended.names else "could not acknowledge"
-        return ConnectionLostException(f"{what}, because it {whose}; probably {_ADVICE}", error_code=code and code[0])
     if text.startswith(_UNNAMED):
         text = f"{own[0].strip()} ({_REASONS})"
     return kind(f"{what}: {text[:_LONGEST]}", error_code=code and code[0])

@@ -21,6 +21,7 @@ from pyjmsack.message import Message
 from pyjmsack.providers.stomp.dialect import StompDialect, dialect_of
 from pyjmsack.providers.stomp.encode import encode
 from pyjmsack.providers.stomp.engine import StompEngine
+from pyjmsack.providers.stomp.errors import ConsumerEnded
 from pyjmsack.providers.stomp.frames import Limits, Refusal
 from pyjmsack.providers.stomp.header_lines import escape
 from pyjmsack.providers.stomp.heads import check_connect_line, encode_head
@@ -202,8 +203,8 @@ class StompProvider(Lifecycle[StompEngine]):
 
     def on_failure(self, error: JMSException) -> None:
         """End the consumers that cannot go on, before the connection counts as lost and failover restores the rest."""
-        if self._engine is not None and self._engine.ended_consumer is not None:
-            end_consumers(self._engine.ended_consumer, [*self._receivers.values()])
+        if isinstance(error, ConsumerEnded):
+            end_consumers(error, [*self._receivers.values()])
         super().on_failure(error)
 
     def on_message(self, name: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
@@ -227,8 +228,7 @@ class StompProvider(Lifecycle[StompEngine]):
     # -- sessions, producers, consumers -------------------------------------------------------------------------
 
     def create_session(self, info: SessionInfo, done: Completion[None]) -> None:
-        """Create a session. This method sends nothing to the broker, because STOMP has no sessions. The client keeps
-        the consumers and the transaction of the session together."""
+        """Create a session, which keeps consumers and a transaction together. STOMP has none, so nothing is sent."""
         if self._usable(done):
             self._sessions[info.id] = StompSession(self._the_shared, info)
             done.succeed()
@@ -328,7 +328,7 @@ class StompProvider(Lifecycle[StompEngine]):
         return session
 
     def _lost(self) -> JMSException:
-        """Return the error for a request about an object that does not exist any more."""
+        """Return the error for a request about a closed object."""
         return self._unusable or IllegalStateException("the session, producer or consumer is closed")
 
     # -- temporary destinations and subscriptions ---------------------------------------------------------------

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pyjmsack.errors import JMSException
 from pyjmsack.providers.stomp.deadletter import DeadLetters
 from pyjmsack.providers.stomp.drain import Drain
-from pyjmsack.providers.stomp.errors import EndedConsumer, unconvertible
+from pyjmsack.providers.stomp.errors import ConsumerEnded, unconvertible
 from pyjmsack.providers.stomp.frames import Refusal
 from pyjmsack.providers.stomp.header_lines import raw_header
 from pyjmsack.providers.stomp.inbound import StompInbound
@@ -222,7 +222,7 @@ class StompReceiver:
         self._window.cancel()
 
 
-def end_consumers(ended: EndedConsumer, receivers: Collection[StompReceiver]) -> None:
+def end_consumers(ended: ConsumerEnded, receivers: Collection[StompReceiver]) -> None:
     """Tell all consumers of a queue that Artemis ended one of them. The message that it cannot convert would go to the
     others next."""
     names = {*ended.names, *(one.info.destination.name for one in receivers if one.subscriptions.holds(ended.number))}
