@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from shared_brokers import Served
 
 from contract.brokers import only_on
 from contract.harness import Jms, take
 from pyjmsack import AckMode, Queue, Topic
+from pyjmsack.errors import ResourceAllocationException
 
 pytestmark = only_on("stomp-artemis", "these are its ways")
 
@@ -82,3 +84,32 @@ async def test_a_queue_that_takes_one_consumer_does_not_end_its_consumer(jms: Jm
         message.acknowledge()
         got.add(message.body)
     assert await consumer.receive(timeout=0.2) is None
+
+
+async def test_a_message_that_cannot_be_converted_closes_its_consumer_alone(
+    jms: Jms, brokers: Callable[[str], Served]
+) -> None:
+    """S101: the message behind it is no dead letter, although it is delivered with each loss. A neighbour goes on."""
+    amqp = jms.factory(brokers("artemis").amqp_url).create_connection()
+    async with amqp as connection, connection.create_session() as session:
+        producer = await session.create_producer(jms.queue)
+        await producer.send(session.create_object_message({"a": [1, 2]}))
+        await producer.send("behind it")
+    connection = await jms.connection(f"failover:({jms.url})", options={"jms.prefetchPolicy.all": 1})
+    session, other = await connection.create_session(INDIVIDUAL), Queue(f"other.{jms.queue.name}")
+    neighbour, producer = await session.create_consumer(other), await session.create_producer(other)
+    consumer = await session.create_consumer(jms.queue)
+
+    async def exhaust() -> None:
+        while True:  # the message behind it may be handed out, unacknowledged, again and again
+            await consumer.receive(timeout=30)
+
+    with pytest.raises(ResourceAllocationException, match=jms.queue.name):
+        await exhaust()
+    await producer.send("still here")
+    (message,) = await take(neighbour, 1)
+    message.acknowledge()
+    async with jms.factory(brokers("artemis").amqp_url).create_connection() as reader:
+        await reader.start()
+        async with reader.create_session() as session, session.create_consumer(jms.queue) as rest:
+            assert [message.body for message in await take(rest, 2)] == [{"a": [1, 2]}, "behind it"]
