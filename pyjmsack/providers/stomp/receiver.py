@@ -216,6 +216,10 @@ class StompReceiver:
         if self.subscriptions.ended(certain):
             self._sink.detached(unconvertible(self.info.destination.name))
 
+    def give_up(self, error: JMSException) -> None:
+        """Close this consumer alone, before the connection ends. Failover does not open it again."""
+        self._sink.detached(error)
+
     def _cancel_timers(self) -> None:
         self._dead_letters.give_up()
         self._aside.cancel()

@@ -9,6 +9,7 @@ connection ends. Classic makes a dead letter of the message.
 
 from __future__ import annotations
 
+from pyjmsack.errors import ResourceAllocationException
 from pyjmsack.loggers import get_logger
 from pyjmsack.providers.stomp.header_lines import raw_header
 from pyjmsack.providers.stomp.subscriptions import Shared
@@ -18,8 +19,8 @@ __all__ = ["refuse_text"]
 log = get_logger("pyjmsack.stomp")
 
 _MOST_ENDS = 3
-"""The number of connections that may end directly behind a message, each by an error that may come from the broker
-itself. The client refuses the message at the last one."""
+"""The number of connections that may end directly behind a message. At the last one, the client refuses the message
+even if the error may come from the broker itself, or closes the consumer if the message cannot be refused."""
 _MOST_MESSAGES = 1_000
 """The number of messages for which these ends are counted. The oldest message is forgotten first."""
 _LONGEST_ID = 1_024
@@ -36,8 +37,8 @@ several threads use the dictionary without a lock. At worst, a count is wrong by
 def refuse_text(shared: Shared, name: bytes, head: bytes, *, certain: bool) -> None:
     """Send a NACK for the message that is to blame for the end of the connection.
 
-    A message that is not persistent gets no NACK, because Classic would discard it. A message that was acknowledged
-    gets none either.
+    A message that is not persistent gets no NACK, because Classic would discard it. For such a message the consumer is
+    closed when this happens again and again, so that the other consumers of the connection go on.
 
     Args:
         shared: the common state of the connection, which is about to end.
@@ -52,14 +53,20 @@ def refuse_text(shared: Shared, name: bytes, head: bytes, *, certain: bool) -> N
         return
     key = shared.place, message_id
     ends = _ends.pop(key, 0) + 1
-    if not certain and ends < _MOST_ENDS:
-        _ends[key] = ends
-        for oldest in list(_ends)[:-_MOST_MESSAGES]:
-            _ends.pop(oldest, None)
+    name_of_queue = subscription.receiver.info.destination.name
+    if (certain or ends >= _MOST_ENDS) and subscription.receiver.refuse_unread(subscription, head):
+        log.error("a message of %s is refused, because its text probably contains a NUL (S166)", name_of_queue)
         return
-    refused = subscription.receiver.refuse_unread(subscription, head)
-    log.error(
-        "the connection ends behind a message of %s, whose text probably contains a NUL; %s",
-        subscription.receiver.info.destination.name,
-        "the message is refused" if refused else "receive this destination over AMQP",
+    _ends[key] = ends
+    for oldest in list(_ends)[:-_MOST_MESSAGES]:
+        _ends.pop(oldest, None)
+    if ends >= _MOST_ENDS:
+        subscription.receiver.give_up(_unreadable(name_of_queue))
+
+
+def _unreadable(name: str) -> ResourceAllocationException:
+    return ResourceAllocationException(
+        f"pyjmsack closed the consumer of {name!r}, because the connection ended again and again behind a message whose"
+        " text probably contains a NUL, and ActiveMQ would discard the message or accepts no refusal of it; receive it"
+        " over amqp:// (S166)"
     )

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import count
 from typing import Protocol
 
+from pyjmsack.errors import JMSException
 from pyjmsack.providers.stomp.caution import Caution
 from pyjmsack.providers.stomp.dialect import StompDialect
 from pyjmsack.providers.stomp.engine import StompEngine
@@ -40,6 +41,9 @@ class Receiver(Protocol):
     def refuse_unread(self, subscription: StompSubscription, head: bytes) -> bool:
         """Send a NACK for the last message. Return False if the broker would discard the message after a NACK, or waits
         for no acknowledgement of the message."""
+
+    def give_up(self, error: JMSException) -> None:
+        """Close the consumer alone, before the connection ends."""
 
     def take_all(self) -> None:
         """From now on let the broker send as many messages ahead as the prefetch allows. Until now the consumer got one
