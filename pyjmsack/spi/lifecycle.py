@@ -6,10 +6,10 @@ When the connection ends, this module calls the listener of the connection and e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from pyjmsack.destination import Destination
-from pyjmsack.errors import IllegalStateException, JMSException, UnsupportedFeatureException
+from pyjmsack.errors import ConnectionLostException, IllegalStateException, JMSException, UnsupportedFeatureException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import generations
@@ -20,7 +20,14 @@ from pyjmsack.uri import BrokerUrl, parse_destination_options
 
 __all__ = ["Lifecycle"]
 
-E = TypeVar("E")
+
+class _Engine(Protocol):
+    def fail(self, error: JMSException) -> None:
+        """End the connection with this error."""
+        ...
+
+
+E = TypeVar("E", bound=_Engine)
 
 
 class Lifecycle(ABC, Generic[E]):
@@ -66,6 +73,12 @@ class Lifecycle(ABC, Generic[E]):
         if self._engine is None:
             raise IllegalStateException("the connection is not open")
         return self._engine
+
+    def lose(self, error: BaseException) -> None:
+        """End the connection as if it had been lost, because ``error`` kept an outcome from being sent."""
+        if self._engine is not None:
+            text = f"an outcome of a message could not be sent: {type(error).__name__}: {error}"
+            self._engine.fail(ConnectionLostException(text))
 
     def on_failure(self, error: JMSException) -> None:
         """Handle the end of the connection, which was closed or lost."""

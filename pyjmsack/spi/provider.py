@@ -189,6 +189,11 @@ class Provider(Protocol):
         """
         ...
 
+    def lose(self, error: BaseException) -> None:
+        """End the connection as if it had been lost, because ``error`` kept an outcome from being sent. The broker then
+        delivers the message again, and nobody takes the outcome for sent."""
+        ...
+
     def begin(self, session_id: int, done: Completion[None]) -> None:
         """Begin a transaction (S76)."""
         ...

@@ -14,7 +14,7 @@ from peer import PATIENCE, Peer, PeerLink, text
 from peer_faces import Face, SyncFace, Told
 from peer_frames import described, transfer
 from polling import wait_until
-from proton import Condition, Link, uint
+from proton import Condition, Link, uint, ushort
 
 from pyjmsack import (
     InvalidDestinationException,
@@ -352,3 +352,18 @@ def test_an_idle_time_out_of_a_millisecond_is_not_kept_at_any_price(name: str) -
     while now is not None and now < 3.0:
         now = engine.tick(now)
     assert 30 < sum(data.endswith(b"\0\0\0\x08\x02\0\0\0") for data in sent) <= 41
+
+
+@pytest.mark.parametrize("engine", ["python", "proton"])
+@pytest.mark.parametrize("channel", [1, 101])
+def test_a_second_begin_for_a_session_ends_its_connection_alone(face: Face, engine: str, channel: int) -> None:
+    """AMQP 1.0 2.5.1. With proton such a frame ended the process later, with a segmentation fault."""
+    peer, honest = face.peer(), face.peer()
+    neighbour = face.session(honest).create_producer(Queue("good"))
+    session = face.session(peer, f"amqp.engine={engine}")
+    begin = described(0x11, [ushort(1), uint(0), uint(5), uint(5)])
+    peer.do(lambda: peer.connections[0].write_raw(struct.pack(">IBBH", len(begin) + 8, 2, 0, channel) + begin))
+    with pytest.raises(JMSException):
+        session.create_consumer(Queue("q")).receive(timeout=60)
+    neighbour.send("after")
+    assert [transfer.message.body for transfer in honest.wait_transfers(1)] == ["after"]

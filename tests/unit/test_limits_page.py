@@ -130,6 +130,7 @@ LIMITS = {
     "one line of such an answer": "io/websocket.py _LONGEST_LINE",
     "dead-letter queues whose refused copies": "providers/stomp/deadletter.py _MOST_QUEUES",
     "connections in a row, each lost while a copy": "providers/stomp/deadletter.py _MOST_LOSSES",
+    "a Begin frame of a peer": "providers/amqp/proton_strays.py _LONGEST_BEGIN",
     "connections over STOMP that may end directly behind a message": "providers/stomp/stray_text.py _MOST_ENDS",
     "messages for which such ends are counted": "providers/stomp/stray_text.py _MOST_MESSAGES",
     "the id of such a message": "providers/stomp/stray_text.py _LONGEST_ID",

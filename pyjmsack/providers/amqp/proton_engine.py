@@ -187,6 +187,8 @@ class ProtonEngine(AmqpEngine):
     def _feed(self, data: bytes) -> None:
         whole = self._push(self._strays.without(data))
         self._process_events()
+        if self._strays.violation is not None:
+            self.fail(ConnectionLostException(f"the peer sent {self._strays.violation}"))
         self._listener.on_burst_end()
         if not whole:  # proton stopped reading and reported no event, so the bytes are not AMQP
             self._on_transport_error()

@@ -1,14 +1,15 @@
-"""Looks at the frames of a peer before proton gets them. Removes Flow frames that belong to no session, because proton
-would end the connection for such a frame. Reads how many links the peer allows, because proton does not tell.
+"""Looks at the frames of a peer before proton gets them.
 
-If a session ends during a drain, Artemis 2.56 still answers the drain, on channel 65535. Our own engine ignores such a
-frame.
+- Removes Flow frames that belong to no session, because proton would end the connection for such a frame. If a session
+  ends during a drain, Artemis 2.56 still answers the drain, on channel 65535. Our own engine ignores such a frame.
+- Finds a second Begin frame for one session, because proton 0.40 would later free the session twice, which ends the
+  process.
+- Reads how many links the peer allows, because proton does not tell.
 """
 
 from __future__ import annotations
 
 import struct
-from contextlib import suppress
 from typing import Final
 
 from pyjmsack.providers.amqp.engine.performatives import Begin, decode
@@ -16,15 +17,18 @@ from pyjmsack.providers.amqp.engine.performatives import Begin, decode
 __all__ = ["Strays"]
 
 _HEAD: Final = struct.Struct(">IBBH")
-_FLOW: Final = b"\x00\x53\x13"
-_BEGIN: Final = b"\x00\x53\x11"
+_FLOW, _BEGIN, _END = 0x13, 0x11, 0x17
+_LONGEST_CODE: Final = len(b"\x00\x80") + 8
+"""The number of bytes of the longest descriptor that proton reads: a marker, a type, and the number of the frame."""
 _FLOW_SIZE: Final = 512
-"""A frame with more bytes than this is no Flow of Artemis. A Begin frame with more bytes is not read."""
+"""A frame with more bytes than this is no Flow of Artemis."""
+_LONGEST_BEGIN: Final = 4096
+"""The largest number of bytes of a Begin frame."""
 
 
 class Strays:
     """Removes Flow frames from the bytes of a peer if their channel (the number of a session) cannot exist, and reads
-    its Begin frames.
+    its Begin and End frames.
 
     Args:
         channel_max: the highest channel number that this client announces.
@@ -34,14 +38,18 @@ class Strays:
         self._channel_max = channel_max
         self.handle_max = 0xFFFFFFFF
         """The highest number of a link that the peer allows: the smallest one in its Begin frames."""
+        self.violation: str | None = None
+        """What is wrong with a Begin frame. proton must not read this frame, so the connection has to end."""
+        self._sessions: dict[int, int | None] = {}
+        """For each channel on which the peer began a session, the channel of this client that the peer named."""
         self._left = len(b"AMQP\x00\x01\x00\x00")
         """The number of bytes of the present frame, or of the protocol header, that have not arrived yet."""
         self._held = b""
-        """The beginning of a frame, while too few bytes have arrived to know whether the frame is a Flow."""
+        """The beginning of a frame, while too few bytes have arrived to know what to do with the frame."""
 
     def without(self, data: bytes) -> bytes:
-        """Return the bytes without the Flow frames on channels that cannot exist. If a frame is incomplete, the next
-        call returns its beginning.
+        """Return the bytes without the Flow frames on channels that cannot exist, up to the first frame that violates
+        the protocol. If a frame is incomplete, the next call returns its beginning.
         """
         data, self._held = self._held + data, b""
         kept: list[bytes] = []
@@ -52,9 +60,9 @@ class Strays:
                 self._left = position - len(data)
                 break
             self._left = 0
-            head = data[position : position + _FLOW_SIZE]
+            head = data[position : position + _LONGEST_BEGIN]
             size = self._stray(head)
-            if size is None:
+            if size is None or self.violation is not None:
                 kept.append(data[begin:position])
                 self._held = data[position:]
                 return b"".join(kept)
@@ -71,22 +79,45 @@ class Strays:
         if len(start) < _HEAD.size:
             return None
         size, offset, kind, channel = _HEAD.unpack_from(start)
-        if kind == 0 and 4 * offset + len(_BEGIN) <= size <= _FLOW_SIZE:
-            if len(start) < 4 * offset + len(_BEGIN):
-                return None
-            if start.startswith(_BEGIN, 4 * offset):
-                if len(start) < size:
-                    return None
-                self._read(start[4 * offset : size])
-                return 0
-        if channel <= self._channel_max or kind != 0 or not _HEAD.size < size <= _FLOW_SIZE:
+        begin = 4 * offset
+        if kind != 0 or size <= begin:
             return 0
-        if len(start) < size:
+        if len(start) < min(size, begin + _LONGEST_CODE):
             return None
-        return size if start[4 * offset :].startswith(_FLOW) else 0
+        code = _code(start[begin : begin + _LONGEST_CODE])
+        if code == _BEGIN:
+            if size > _LONGEST_BEGIN:
+                self.violation = f"a Begin frame of {size} bytes"
+            elif len(start) < size:
+                return None
+            else:
+                self._begun(channel, start[begin:size])
+        elif code == _END:
+            self._sessions.pop(channel, None)
+        elif code == _FLOW and channel > self._channel_max and size <= _FLOW_SIZE:
+            return size if len(start) >= size else None
+        return 0
 
-    def _read(self, body: bytes) -> None:
-        with suppress(Exception):  # proton reports a malformed frame
+    def _begun(self, channel: int, body: bytes) -> None:
+        """Remember a session of the peer, unless its Begin frame violates the protocol (AMQP 1.0 2.5.1)."""
+        try:
             begin, _ = decode(body, 0, len(body))
-            if isinstance(begin, Begin):
-                self.handle_max = min(self.handle_max, begin.handle_max)
+        except Exception as error:  # proton may read what our decoder refuses
+            self.violation = f"a Begin frame that cannot be decoded: {error}"
+            return
+        if not isinstance(begin, Begin):
+            self.violation = "a Begin frame that cannot be decoded"
+            return
+        named = begin.remote_channel
+        if channel in self._sessions or (named is not None and named in self._sessions.values()):
+            self.violation = f"a second Begin frame for the session on channel {channel if named is None else named}"
+            return
+        self._sessions[channel] = named
+        self.handle_max = min(self.handle_max, begin.handle_max)
+
+
+def _code(descriptor: bytes) -> int | None:
+    """Return the number of a frame from any spelling that proton reads (AMQP 1.0 1.6.10), or ``None``."""
+    if descriptor.startswith(b"\x00\x53"):
+        return descriptor[2] if len(descriptor) > 2 else None
+    return int.from_bytes(descriptor[2:10], "big") if descriptor.startswith(b"\x00\x80") else None

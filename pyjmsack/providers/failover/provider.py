@@ -273,6 +273,12 @@ class FailoverProvider:
         if current and member is not None:
             member.provider.settle(inbound, outcome, joins)
 
+    def lose(self, error: BaseException) -> None:
+        """End the present connection, because ``error`` kept an outcome from being sent. Then look for a broker."""
+        member = self._requests.member
+        if member is not None:
+            member.provider.lose(error)
+
     def _look_for_end(self, inbound: Inbound) -> None:
         """Mark the open transaction of this message as in doubt, if the commit or rollback of the previous transaction
         was not sent yet. This happens if the caller stopped waiting for the commit or rollback and went on. Otherwise
