@@ -41,6 +41,7 @@ class Receiver(Protocol):
     def refuse_unread(self, subscription: StompSubscription, head: bytes) -> bool:
         """Send a NACK for the last message. Return False if the broker would discard the message after a NACK, or waits
         for no acknowledgement of the message."""
+        ...
 
     def give_up(self, error: JMSException) -> None:
         """Close the consumer alone, before the connection ends."""
