@@ -115,7 +115,7 @@ def migrate(
         raise click.UsageError(visible(str(error))) from None
     checks = {factory.name: _connected(factory) for factory in findings.factories if factory.url} if check else {}
     if emit:
-        click.echo(_EMITTERS[emit](findings), nl=False)
+        click.echo(_EMITTERS[emit](findings).encode(), nl=False)  # Python and TOML are UTF-8, whatever the locale
         for row in findings.rows:
             if row.verdict.open:
                 click.echo(visible(f"left: {open_text(row)}"), err=True)

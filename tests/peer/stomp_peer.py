@@ -202,7 +202,8 @@ class StompPeer:
             except OSError:
                 return
             try:
-                self._serve(self._socket)
+                if not self._stopped:  # otherwise stop() may have cut the connection before this one
+                    self._serve(self._socket)
             except BaseException as error:
                 self.errors.append(error)
             self._socket.close()

@@ -14,6 +14,7 @@ from proton import Terminus
 from stomp_peer import Received, StompPeer, start
 
 from pyjmsack import InvalidDestinationException, Queue, ResourceAllocationException
+from pyjmsack.providers.failover import restore
 
 MANY = 20
 REFUSED = Condition("amqp:unauthorized-access", "not here")
@@ -22,6 +23,12 @@ KINDS: dict[str, Callable[[Any, int], Any]] = {
     "consumers": lambda session, number: session.create_consumer(Queue(f"q{number}")),
     "temporary queues": lambda session, number: session.create_temporary_queue(),
 }
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session may be closed alone at once, and not only after a minute."""
+    monkeypatch.setattr(restore, "PATIENCE", 0.0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -225,6 +232,7 @@ def refuse_transaction(peer: Peer, number: int) -> None:
     peer.script.on_declare = rejected(FULL.name, FULL.description)
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("engine", ["python", "proton"])
 @pytest.mark.parametrize("end", [end_session, end_coordinator, refuse_coordinator, refuse_transaction])
 def test_a_transacted_session_that_the_broker_ends_at_each_restore_costs_the_others_nothing(
@@ -261,6 +269,7 @@ def test_a_transacted_session_that_a_broker_ends_is_restored_at_the_next_broker(
     assert [transfer.message.body for transfer in third.wait_transfers(1)] == ["x"]
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("engine", ["python", "proton"])
 @pytest.mark.parametrize("mode", [0, 1])
 def test_a_session_whose_begin_ends_each_connection_is_closed_alone(face: Face, engine: str, mode: int) -> None:

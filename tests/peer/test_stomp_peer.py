@@ -222,23 +222,26 @@ def test_a_consumer_goes_on_while_its_caller_holds_a_window_s53(face: Face) -> N
 @pytest.mark.parametrize("forged", ["RECEIPT\nreceipt-id:{}\n\n", "MESSAGE\nsubscription:{}\nmessage-id:1\n\nx"])
 def test_a_producer_cannot_write_frames_for_others_into_a_text_with_a_nul_s166(face: Face, forged: str) -> None:
     """Classic gives such a text no length. A forged RECEIPT confirmed the send of a neighbour, and a forged MESSAGE
-    went to another consumer."""
+    went to another consumer. Such a frame proves that the message before it has such a text."""
     forgery = "".join("\0\n" + forged.format(name) for name in [*range(1, 30), *(f"s{n}" for n in range(1, 4))])
 
     def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SEND" and not peer.all("NACK"):
+            peer.write(f"MESSAGE\nsubscription:s1\nmessage-id:m\nack:m\npersistent:true\n\ntext{forgery}\0\n".encode())
+            return True
         if frame.command == "SEND":
-            peer.write(f"MESSAGE\nsubscription:s1\nmessage-id:m\nack:m\n\ntext{forgery}\0\n".encode())
             peer.error(frame, "no space left", ends=False)
+        if frame.command == "SUBSCRIBE" and peer.all("NACK"):
+            peer.deliver(frame.headers["id"], "1", "good")
         return frame.command == "SEND"
 
     peer = start(face, CLASSIC, rule=rule)
-    session = face.session(peer, mode=INDIVIDUAL)
+    session = face.failover(peer).create_session(INDIVIDUAL)
     consumer, neighbour = session.create_consumer(QUEUE), session.create_consumer(Queue("other"))
     with pytest.raises(JMSException, match="no space left"):
         session.create_producer(QUEUE).send("x")
-    assert consumer.receive(timeout=60).text == "text"
-    peer.deliver("s2", "1", "good")
-    assert neighbour.receive(timeout=60).text == "good"
+    assert (peer.log("NACK"), peer.ended) == (["NACK m"], 1)
+    assert [neighbour.receive(timeout=60).text, consumer.receive(timeout=60).text] == ["good", "good"]
 
 
 def classic_with(text: str, *others: str) -> Any:
@@ -255,7 +258,9 @@ def classic_with(text: str, *others: str) -> Any:
     return {"rule": rule, "messages": [text, *others]}
 
 
-@pytest.mark.parametrize("rest", ["\nno frame", "no frame", "\nRECEIPT\nreceipt-id:1\n\n\0\nno frame"])
+@pytest.mark.parametrize(
+    "rest", ["\nno frame", "no frame", "\nRECEIPT\nreceipt-id:1\n\n\0\nno frame", "\nMESSAGE\nsubscription:s1\n\n"]
+)
 def test_a_text_with_a_nul_ends_one_connection_and_becomes_a_dead_letter_s166(face: Face, rest: str) -> None:
     """Classic sends such a text without its length. It ended each connection that it was delivered on."""
     peer = start(face, CLASSIC, **classic_with(f"evil\0{rest}", "good"))
@@ -267,6 +272,26 @@ def test_a_text_with_a_nul_ends_one_connection_and_becomes_a_dead_letter_s166(fa
     assert (peer.log("NACK", "ACK"), peer.ended) == (["NACK s1,0", f"ACK {message.message_id}"], 1)
 
 
+def test_a_message_before_a_text_with_a_nul_in_the_same_burst_is_not_refused_s166(face: Face) -> None:
+    """Only the message that the rest of the text follows is to blame."""
+
+    def message(number: int, body: str) -> str:
+        return f"MESSAGE\nsubscription:{{0}}\nmessage-id:{number}\nack:{number}\npersistent:true\n\n{body}\0\n"
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE" and not peer.all("NACK"):
+            peer.answer(frame)
+            texts = message(1, "innocent") + message(2, "evil\0no frame\n\n") + message(3, "innocent")
+            peer.write(texts.replace("{0}", f"{peer.secret}{frame.headers['id']}").encode())
+            return True
+        return False
+
+    peer = start(face, CLASSIC, rule=rule)
+    face.failover(peer).create_session(INDIVIDUAL).create_consumer(QUEUE)
+    peer.wait("SUBSCRIBE", 2)
+    assert peer.log("NACK") == ["NACK 2"]
+
+
 def test_a_text_with_an_error_frame_in_it_becomes_a_dead_letter_at_its_third_delivery_s166(face: Face) -> None:
     """An ERROR frame may come from the broker itself, so one end behind a message proves nothing."""
     peer = start(face, CLASSIC, **classic_with("evil\0\nERROR\nmessage:forged\n\n", "good"))
@@ -276,16 +301,24 @@ def test_a_text_with_an_error_frame_in_it_becomes_a_dead_letter_at_its_third_del
     assert (peer.log("NACK"), peer.ended) == (["NACK s1,0"], 3)
 
 
-def test_an_error_that_comes_later_than_a_message_does_not_refuse_it_s166(face: Face) -> None:
-    """The broker may end connection after connection while the caller holds the message."""
-    peer = start(face, CLASSIC, **classic_with("innocent"))
+def test_an_error_that_comes_later_than_a_message_refuses_it_at_its_tenth_delivery_s166(face: Face) -> None:
+    """The broker may end connection after connection while the caller holds the message. But many line ends may stand
+    between a NUL and an ERROR frame in the same text."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            peer.deliver(frame.headers["id"], "0", "innocent")
+        return frame.command == "SUBSCRIBE"
+
+    peer = start(face, CLASSIC, rule=rule)
     consumer = face.failover(peer).create_session(INDIVIDUAL).create_consumer(QUEUE)
-    for ended in range(1, 6):
+    for ended in range(1, 11):
         assert consumer.receive(timeout=60).text == "innocent"
+        assert peer.log("NACK") == []
         peer.send("ERROR", message="the connection ends")
-        peer.drop()
         face.until(lambda ended=ended: peer.ended == ended)
-    assert peer.log("NACK") == []
+    assert peer.log("NACK") == ["NACK s1,0"]
 
 
 def test_a_text_with_a_nul_that_is_not_persistent_closes_its_consumer_alone_s166(face: Face) -> None:

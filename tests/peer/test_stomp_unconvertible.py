@@ -95,6 +95,23 @@ def test_the_third_end_in_a_row_closes_the_consumers_of_the_queue_alone(
     assert 3 <= len(subscriptions(peer, "q")) <= 10
 
 
+def test_the_queue_is_known_by_its_name_with_the_prefix_of_the_user(face: Face) -> None:
+    """S101: the broker names the queue as it knows it."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            body = ENDED.format(address="team.q", queue="team.q", closed="true")
+            peer.write(f"ERROR\ncontent-length:{len(body)}\n\n{body}\0".encode())
+            peer.drop()
+        return frame.command == "SUBSCRIBE"
+
+    peer = start(face, ARTEMIS, rule)
+    connection = face.failover(peer.url, options=f"{OPTIONS}&jms.queuePrefix=team.")
+    error = failure(connection.create_session().create_consumer(Queue("q")))
+    assert isinstance(error, ResourceAllocationException)
+
+
 def test_from_the_first_end_on_one_message_at_a_time_is_sent_ahead(face: Face) -> None:
     """S101: so each further loss counts a delivery for one harmless message, and not for the whole window."""
     peer = start(face, ARTEMIS, EndsConsumers(2))

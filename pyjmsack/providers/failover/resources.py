@@ -260,12 +260,15 @@ class Resources:
         found."""
         self.ended_at: set[BrokerUrl] = set()
         """The brokers that opened an object and ended it again, while everything was being restored."""
+        self.refused_since: float | None = None
+        """The time, by ``monotonic``, when a broker first refused or ended a session, since everything was restored."""
 
     def rebuilt(self) -> None:
         """Remember that everything is open again at a broker, so that nothing is suspected of causing losses any
         more."""
         self.blame.clear()
         self.ended_at.clear()
+        self.refused_since = None
 
     def clear(self) -> None:
         """Forget all resources, because the connection is closed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
+from time import monotonic
 from typing import Any, TypeVar
 
 from pyjmsack.errors import (
@@ -21,6 +22,10 @@ from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInf
 from pyjmsack.uri import BrokerUrl
 
 __all__ = ["Restoration", "checked"]
+
+PATIENCE = 60.0
+"""The number of seconds for which brokers may refuse or end sessions before such a session is closed alone. A broker at
+its limit may still count the sessions of a lost connection. Artemis forgets a silent connection after 60 seconds."""
 
 I = TypeVar("I", SessionInfo, ProducerInfo, ConsumerInfo, TemporaryInfo)  # noqa: E741 - as in "info"
 R = TypeVar("R")
@@ -150,11 +155,23 @@ class Restoration:
         if not any(number in table for table in (resources.sessions, resources.producers, resources.consumers)):
             return  # the caller has closed it meanwhile
         is_link = number not in resources.sessions
-        if broker not in resources.ended_at and not (is_link and self._closes_links):
+        first = broker not in resources.ended_at and not (is_link and self._closes_links)
+        if not self._is_final(number) or first:
             resources.ended_at.add(broker)
             self._member.refuse(error)
         else:
             self._close(number, error)
+
+    def _is_final(self, number: int) -> bool:
+        """Return False for a session that brokers may still accept, because too little time has passed since the first
+        refusal of a session."""
+        resources = self._resources
+        if number not in resources.sessions:
+            return True
+        now = monotonic()
+        if resources.refused_since is None:
+            resources.refused_since = now
+        return now - resources.refused_since >= PATIENCE
 
     def failed(self, broker: BrokerUrl, error: BaseException) -> None:
         """Handle the loss of the connection during this attempt: close the session or link that is to blame, if it is
@@ -166,7 +183,9 @@ class Restoration:
         """
         blame, number = self._resources.blame, self._alone
         again = blame.lost(broker, number, error)
-        if number is not None and ((again and blame.reasons >= MOST_LOSSES) or blame.silence_convicts):
+        if number is None or not self._is_final(number):
+            return
+        if (again and blame.reasons >= MOST_LOSSES) or blame.silence_convicts:
             what = "this session" if number in self._resources.sessions else "this link"
             self._close(number, blamed(what, error))
             blame.clear()

@@ -114,9 +114,10 @@ class StompDialect:
         """Return the value of the header ``destination``, without the escapes of STOMP."""
         if destination.is_temporary:
             return destination.name
-        return (self.topic if destination.is_topic else self.queue) + self._prefixed(destination)
+        return (self.topic if destination.is_topic else self.queue) + self.prefixed(destination)
 
-    def _prefixed(self, destination: Destination) -> str:
+    def prefixed(self, destination: Destination) -> str:
+        """Return the name of a destination with the prefix of the user."""
         return (self.topic_prefix if destination.is_topic else self.queue_prefix) + destination.name
 
     def send_lines(self, destination: Destination) -> str:
@@ -140,7 +141,7 @@ class StompDialect:
                 f"reply_to {destination.name[:_SHOWN]!r}: ActiveMQ Classic cuts off the blanks at the ends of this name"
                 " over STOMP; expected a name without them, or a connection over AMQP (S160)"
             )
-        return (self.reply_topic if destination.is_topic else self.reply_queue) + self._prefixed(destination)
+        return (self.reply_topic if destination.is_topic else self.reply_queue) + self.prefixed(destination)
 
     def window_size(self, info: ConsumerInfo) -> int:
         """Return the window of one subscription, in messages or bytes. The window has room for at least one message

@@ -12,8 +12,9 @@ from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormat
 from pyjmsack.loggers import get_logger
 from pyjmsack.message import BodySource
 from pyjmsack.providers.stomp.errors import ConsumerEnded, ended_consumer, error_of
-from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal, take_last_message
+from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal
 from pyjmsack.providers.stomp.header_lines import decode_head, raw_header
+from pyjmsack.providers.stomp.last_message import LastMessage
 from pyjmsack.providers.stomp.upload import Upload, Uploads
 from pyjmsack.spi.engine import Reading, Stream, loss
 from pyjmsack.spi.envelope import Payload, StreamedPayload
@@ -66,9 +67,9 @@ class EngineListener(Protocol):
         is ``None``."""
         ...
 
-    def on_end_behind(self, name: bytes, head: bytes, certain: bool) -> None:
-        """Handle the coming end of the connection behind a message for the subscription of this name. ``certain`` says
-        whether the bytes behind the message were no frame."""
+    def on_end_behind(self, name: bytes, head: bytes, most_ends: int) -> None:
+        """Handle the coming end of the connection behind a message for the subscription of this name. After
+        ``most_ends`` such ends the message is to blame."""
         ...
 
     def on_failure(self, error: JMSException) -> None:
@@ -110,14 +111,9 @@ class StompEngine:
         self._group = _Together([])
         """Callbacks that wait for the receipt of the last frame of a burst."""
         self._number = 0
-        self.secret = b""
-        """The beginning of the names of all receipts and subscriptions, if the broker may send a text with a NUL
-        without its length (:attr:`.StompDialect.bare_text`). The rest of such a text is read as frames. A producer does
-        not know the secret. So the frames that it writes there confirm no send, and reach no consumer."""
-        self._last_message: tuple[bytes, bytes] | None = None
-        """The name of the subscription and the header lines of the last message, if :attr:`secret` is in use."""
-        self._earlier_message: tuple[bytes, bytes] | None = None
-        """The same before the present burst."""
+        self._last_message: LastMessage | None = None
+        """The last message, if the broker may send a text with a NUL without its length
+        (:attr:`.StompDialect.bare_text`)."""
         self._connected = False
         self._interval = self._peer_interval = 0.0
         self._sent = self._received = False
@@ -128,6 +124,13 @@ class StompEngine:
         self.errors_end = True
         self.failed: JMSException | None = None
         self.stream: Stream | None = None
+
+    @property
+    def secret(self) -> bytes:
+        """The beginning of the names of all receipts and subscriptions, if the broker may send a text with a NUL
+        without its length. The rest of such a text is read as frames. A producer does not know the secret, so these
+        frames confirm no send and reach no consumer. Empty for other brokers."""
+        return b"" if self._last_message is None else self._last_message.secret
 
     # -- bytes --------------------------------------------------------------------------------------------------
 
@@ -143,13 +146,16 @@ class StompEngine:
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the broker."""
         self._received = True
-        self._earlier_message = self._last_message
+        last = self._last_message
+        if last is not None:
+            last.begin_burst()
         if self._trace_bytes:
             log.debug("<- %s", data.hex())
         ended: ConsumerEnded | None = None  # the ERROR that names the queue may come behind another one
         try:
             frames = self._parser.feed(data)
-            cut_off = None if self._parser.broken is None else take_last_message(frames, self.secret)
+            if self._parser.broken is not None and last is not None:
+                last.take_cut_off(frames)
             for command, head, body, refusal in frames:
                 if self.failed is not None:
                     return
@@ -157,8 +163,9 @@ class StompEngine:
                     log.debug("<- %s%s (%d bytes)", command.decode(), head.decode("utf-8", "replace"), len(body))
                 if command == b"MESSAGE":
                     name = raw_header(head, b"\nsubscription:") or b""
-                    if self.secret and name.startswith(self.secret):
-                        self._last_message = name, head
+                    if last is not None and not last.follow(name, head, readable=refusal is None):
+                        self._end_behind_text()
+                        break
                     self._listener.on_message(name, head, body, refusal)
                 elif command == b"RECEIPT":
                     self._on_receipt(head)
@@ -173,7 +180,6 @@ class StompEngine:
             if ended is not None:
                 self.fail(ended)
             elif self._parser.broken is not None:
-                self._last_message = cut_off or self._last_message
                 self._blame(certain=True)
                 self.fail(self._parser.broken)
             elif self._parser.waits and self._parser.begun != self._awaited[0] and self.stream is not None:
@@ -185,11 +191,18 @@ class StompEngine:
         self.flush()
 
     def _blame(self, *, certain: bool) -> None:
-        """Tell the listener which message the connection ends behind, if a text with a NUL may be the cause. An error
-        that comes in a later burst than the message has another cause."""
-        last, self._last_message = self._last_message, None
-        if last is not None and self.failed is None and (certain or last is not self._earlier_message):
-            self._listener.on_end_behind(*last, certain)
+        """Tell the listener which message the connection ends behind, if a text with a NUL may be the cause."""
+        taken = None if self._last_message is None else self._last_message.take(certain=certain)
+        if taken is not None and self.failed is None:
+            message, most_ends = taken
+            self._listener.on_end_behind(message.name, message.head, most_ends)
+
+    def _end_behind_text(self) -> None:
+        """End the connection, because a frame is a part of the text of a producer."""
+        self._blame(certain=True)
+        self.fail(
+            ConnectionLostException("a text with a NUL contained a frame, because the broker wrote no length (S166)")
+        )
 
     def data_to_send(self) -> bytes:
         """Return the bytes of all frames that wait to be sent. Return ``b""`` if no frame waits."""
@@ -307,7 +320,7 @@ class StompEngine:
 
     def use_secret(self) -> None:
         """Let the names of all further receipts and subscriptions begin with a secret."""
-        self.secret = secrets.token_urlsafe(_SECRET_BYTES).encode() + b"-"
+        self._last_message = LastMessage(secrets.token_urlsafe(_SECRET_BYTES).encode() + b"-")
 
     def write(self, *pieces: bytes) -> None:
         """Write a frame that asks for no RECEIPT."""
@@ -415,8 +428,9 @@ class StompEngine:
         receipt = raw_header(head, b"\nreceipt-id:") or b""
         self._unnamed.pop(receipt, None)
         answered = self._receipts.pop(receipt, None)
-        if answered is not None:
-            self._last_message = None
+        if self._last_message is not None and not self._last_message.answered(receipt):
+            self._end_behind_text()
+        elif answered is not None:
             answered(None)
 
     def _on_error(self, head: bytes, body: bytes) -> None:

@@ -20,7 +20,7 @@ from typing import NamedTuple, cast
 from pyjmsack.errors import ConnectionLostException
 from pyjmsack.providers.stomp.header_lines import NAMING, raw_header
 
-__all__ = ["Frame", "FrameParser", "Limits", "Refusal", "take_last_message"]
+__all__ = ["Frame", "FrameParser", "Limits", "Refusal"]
 
 
 class Refusal(NamedTuple):
@@ -410,27 +410,3 @@ def _command(raw: bytes) -> bytes:
 
 def _malformed(text: str) -> ConnectionLostException:
     return ConnectionLostException(f"the peer sent bytes that are not a STOMP frame: {text}")
-
-
-def take_last_message(frames: list[Frame], secret: bytes) -> tuple[bytes, bytes] | None:
-    """Remove the last MESSAGE and all frames behind it, because bytes that are no frame followed: the body of this
-    message is only the beginning of a text with a NUL.
-
-    Args:
-        frames: the frames before these bytes.
-        secret: the beginning of the names of subscriptions and receipts, which no producer knows. Empty if the broker
-            gives the length of each text with a NUL.
-
-    Returns:
-        The name of the subscription and the header lines of the removed message. ``None`` if the broker wrote another
-        frame behind the last message, or if there is no message.
-    """
-    for index in reversed(range(len(frames) if secret else 0)):
-        command, head = frames[index][:2]
-        name = raw_header(head, b"\nsubscription:" if command == _MESSAGE else b"\nreceipt-id:") or b""
-        if name.startswith(secret):
-            if command != _MESSAGE:
-                break
-            del frames[index:]
-            return name, head
-    return None

@@ -213,9 +213,9 @@ class StompProvider(Lifecycle[StompEngine]):
         if subscription is not None:
             subscription.receiver.deliver(subscription, head, body, refusal)
 
-    def on_end_behind(self, name: bytes, head: bytes, certain: bool) -> None:
+    def on_end_behind(self, name: bytes, head: bytes, most_ends: int) -> None:
         """Refuse a message whose text has a NUL, because the next connection would end behind it too."""
-        refuse_text(self._the_shared, name, head, certain=certain)
+        refuse_text(self._the_shared, name, head, most_ends)
 
     def on_burst_end(self) -> None:
         """Wake each consumer that got messages in this burst. Each consumer is woken once."""

@@ -206,6 +206,17 @@ class StompReceiver:
         if self.subscriptions.closing is not None:
             self.subscriptions.closing.fail(error)
 
+    @property
+    def address(self) -> str:
+        """The name of the destination at the broker."""
+        return self._dialect.prefixed(self.info.destination)
+
+    @property
+    def source(self) -> tuple[str, str | None, str | None]:
+        """What this consumer receives: the destination, the selector, and the name of the subscription."""
+        info = self.info
+        return self.address, info.selector, None if info.subscription is None else info.subscription.name
+
     def ended(self, certain: bool) -> None:
         """Handle the end of a consumer of this queue, which Artemis ended because it cannot convert a message. At the
         third end in a row close this consumer alone, so that the other consumers of the connection go on (S101).
@@ -227,12 +238,19 @@ class StompReceiver:
 
 
 def end_consumers(ended: ConsumerEnded, receivers: Collection[StompReceiver]) -> None:
-    """Tell all consumers of a queue that Artemis ended one of them. The message that it cannot convert would go to the
-    others next."""
-    names = {*ended.names, *(one.info.destination.name for one in receivers if one.subscriptions.holds(ended.number))}
-    for receiver in receivers:
-        if receiver.info.destination.name in names:
-            receiver.ended(bool(ended.names))
+    """Tell a consumer that Artemis ended it, and those that would get the same message next. These are the consumers of
+    the same destination with the same selector and subscription.
+
+    If consumers with different selectors may be meant, nobody is told, because an innocent one would be closed.
+    """
+    meant = [one for one in receivers if one.subscriptions.holds(ended.number)]
+    if not meant:
+        meant = [one for one in receivers if one.address in ended.names]
+    sources = {one.source for one in meant}
+    if len(sources) == 1:
+        for receiver in receivers:
+            if receiver.source in sources:
+                receiver.ended(bool(ended.names))
 
 
 def _ends_browsing(head: bytes) -> bool:

@@ -19,8 +19,8 @@ __all__ = ["refuse_text"]
 log = get_logger("pyjmsack.stomp")
 
 _MOST_ENDS = 3
-"""The number of connections that may end directly behind a message. At the last one, the client refuses the message
-even if the error may come from the broker itself, or closes the consumer if the message cannot be refused."""
+"""The number of connections that may end directly behind a message that cannot be refused. At the last one, the client
+closes the consumer."""
 _MOST_MESSAGES = 1_000
 """The number of messages for which these ends are counted. The oldest message is forgotten first."""
 _LONGEST_ID = 1_024
@@ -34,7 +34,7 @@ several threads use the dictionary without a lock. At worst, a count is wrong by
 """
 
 
-def refuse_text(shared: Shared, name: bytes, head: bytes, *, certain: bool) -> None:
+def refuse_text(shared: Shared, name: bytes, head: bytes, most_ends: int) -> None:
     """Send a NACK for the message that is to blame for the end of the connection.
 
     A message that is not persistent gets no NACK, because Classic would discard it. For such a message the consumer is
@@ -44,8 +44,7 @@ def refuse_text(shared: Shared, name: bytes, head: bytes, *, certain: bool) -> N
         shared: the common state of the connection, which is about to end.
         name: the name of the subscription of the last message.
         head: the header lines of the last message.
-        certain: whether bytes that are no frame followed the message. If not, an error followed that may come from the
-            broker itself. Then the message is refused when this happens again and again.
+        most_ends: the number of connections that may end behind the message. The client refuses it at the last one.
     """
     subscription = shared.subscriptions.get(name)
     message_id = raw_header(head, b"\nmessage-id:")
@@ -54,13 +53,13 @@ def refuse_text(shared: Shared, name: bytes, head: bytes, *, certain: bool) -> N
     key = shared.place, message_id
     ends = _ends.pop(key, 0) + 1
     name_of_queue = subscription.receiver.info.destination.name
-    if (certain or ends >= _MOST_ENDS) and subscription.receiver.refuse_unread(subscription, head):
+    if ends >= most_ends and subscription.receiver.refuse_unread(subscription, head):
         log.error("a message of %s is refused, because its text probably contains a NUL (S166)", name_of_queue)
         return
     _ends[key] = ends
     for oldest in list(_ends)[:-_MOST_MESSAGES]:
         _ends.pop(oldest, None)
-    if ends >= _MOST_ENDS:
+    if ends >= max(most_ends, _MOST_ENDS):
         subscription.receiver.give_up(_unreadable(name_of_queue))
 
 

@@ -10,11 +10,18 @@ from failover_fakes import Bench, FakeMember, Sink
 
 from pyjmsack.destination import Queue
 from pyjmsack.errors import ConnectionLostException, ResourceAllocationException
+from pyjmsack.providers.failover import restore
 from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo
 
 FULL = ResourceAllocationException("full")
 CLOSES_LINKS = "jms.closeLinksThatFailOnReconnect=true"
 ENDS = {1: "session", 2: "producer", 3: "consumer"}
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session may be closed alone at once, and not only after a minute."""
+    monkeypatch.setattr(restore, "PATIENCE", 0.0)
 
 
 def restoring(options: str = "") -> tuple[Bench, FakeMember, Any]:
@@ -116,6 +123,7 @@ def test_the_end_of_what_the_caller_has_closed_meanwhile_is_nobody_s_business(ve
     assert bench.events == ["interrupted", ("restored", "b")]
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("number", ENDS, ids=ENDS.get)
 def test_what_each_broker_ends_twice_is_closed_alone(number: int) -> None:
     """S104: an object that every broker ends must not keep the whole connection waiting."""
@@ -162,6 +170,7 @@ def with_refused(names: str = "amqp://a,amqp://b") -> Bench:
     return bench
 
 
+@pytest.mark.usefixtures("impatient")
 def test_sessions_that_each_broker_refuses_twice_are_closed_alone() -> None:
     """S104: over AMQP a broker refuses a transacted session by ending it, and the connection was restored for ever."""
     bench = with_refused()
@@ -173,6 +182,7 @@ def test_sessions_that_each_broker_refuses_twice_are_closed_alone() -> None:
     assert all(isinstance(bench.send("x", number + 1).outcome, ResourceAllocationException) for number in REFUSING)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_what_waits_for_a_session_that_is_closed_alone_gets_the_reason() -> None:
     """S104, S109: a later broker does not know the session, and could not say why it ended."""
     bench = with_refused("amqp://a")

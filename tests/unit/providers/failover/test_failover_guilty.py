@@ -14,6 +14,7 @@ from pyjmsack.errors import (
     ResourceAllocationException,
     TransactionRolledBackException,
 )
+from pyjmsack.providers.failover import restore
 from pyjmsack.providers.failover.blame import MOST_LOSSES, MOST_SILENT_LOSSES, says_why
 from pyjmsack.providers.failover.search import LONGEST_PAUSE
 from pyjmsack.spi.completion import Completion
@@ -21,6 +22,12 @@ from pyjmsack.spi.resources import ConsumerInfo, ProducerInfo
 from pyjmsack.types import AckMode, Outcome
 
 GUILTY = 7
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session may be closed alone at once, and not only after a minute."""
+    monkeypatch.setattr(restore, "PATIENCE", 0.0)
 
 
 def ask(bench: Bench, number: int) -> Completion[None]:
@@ -140,6 +147,7 @@ def test_a_producer_that_ends_each_connection_that_rebuilds_it_is_closed_alone()
     assert bench.send("good", 2).outcome is None
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("reason", ["amqp:internal-error", None])
 @pytest.mark.parametrize("guilty", [1, GUILTY])
 def test_a_session_that_ends_each_connection_that_rebuilds_it_is_closed_alone(reason: str | None, guilty: int) -> None:

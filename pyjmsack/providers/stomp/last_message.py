@@ -1,0 +1,91 @@
+"""Remembers the last message of a connection on which the rest of a text may follow a message (S166).
+
+ActiveMQ Classic writes the text of an OpenWire client without its length. If the text contains a NUL, its rest stands
+where the next frame should be. ``stray_text.py`` says what becomes of such a message.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyjmsack.providers.stomp.frames import Frame
+from pyjmsack.providers.stomp.header_lines import raw_header
+
+__all__ = ["LastMessage", "Named"]
+
+_ENDS = 3
+"""The number of connections that may end by an error directly behind a message. The client refuses it at the last
+one."""
+_LATE_ENDS = 10
+"""The same if the error comes in a later burst than the message. Such an error usually has another cause."""
+
+
+class Named(NamedTuple):
+    """A message by the name of its subscription and by its header lines."""
+
+    name: bytes
+    head: bytes
+
+
+class LastMessage:
+    """The last message on one connection.
+
+    Args:
+        secret: the beginning of the names of all subscriptions and receipts of the connection. No producer knows it. So
+            a frame with another name is a part of a text.
+    """
+
+    def __init__(self, secret: bytes) -> None:
+        self.secret = secret
+        self._last: Named | None = None
+        self._earlier: Named | None = None
+        """The last message before the present burst."""
+        self._cut_off: Named | None = None
+        """The message that bytes followed which are no frame."""
+
+    def begin_burst(self) -> None:
+        """Handle the beginning of a burst: bytes have arrived."""
+        self._earlier = self._last
+
+    def take_cut_off(self, frames: list[Frame]) -> None:
+        """Remove the last message and all frames behind it, because bytes that are no frame followed. So the body of
+        this message is only the beginning of a text. Do nothing if the broker wrote a RECEIPT behind the message."""
+        for index in reversed(range(len(frames))):
+            command, head = frames[index][:2]
+            name = raw_header(head, b"\nsubscription:" if command == b"MESSAGE" else b"\nreceipt-id:") or b""
+            if name.startswith(self.secret):
+                if command == b"MESSAGE":
+                    del frames[index:]
+                    self._cut_off = Named(name, head)
+                return
+
+    def follow(self, name: bytes, head: bytes, *, readable: bool) -> bool:
+        """Remember a message. Return False if it is a part of a text. A frame that is not ``readable`` may be a message
+        that has lost its name."""
+        if name.startswith(self.secret):
+            self._last = Named(name, head)
+            return True
+        return not readable
+
+    def answered(self, receipt: bytes) -> bool:
+        """Forget the message, because a RECEIPT follows. Return False if the RECEIPT is a part of a text."""
+        if receipt.startswith(self.secret):
+            self._last = None
+            return True
+        return False
+
+    def take(self, *, certain: bool) -> tuple[Named, int] | None:
+        """Forget the message behind which the connection ends.
+
+        Args:
+            certain: whether a part of a text followed the message. If not, an error followed, which may come from the
+                broker itself.
+
+        Returns:
+            The message, and the number of connections that have to end behind it before it is refused. ``None`` if
+            there is no message.
+        """
+        last, self._last = self._cut_off or self._last, None
+        if last is None:
+            return None
+        return last, 1 if certain else _LATE_ENDS if last is self._earlier else _ENDS
