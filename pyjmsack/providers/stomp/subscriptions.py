@@ -405,8 +405,8 @@ class Subscriptions:
 
     def holds(self, number: bytes) -> bool:
         """Return True if the last message of a subscription came from the consumer with this number at Artemis."""
-        start = b"id:%s," % number
-        return any(one.last is not None and one.last.startswith(start) for one in [*self.all, *self._retired])
+        starts = b"id:%s," % number, b"message-id:%s," % number  # STOMP 1.2 and 1.1
+        return any(one.last is not None and one.last.startswith(starts) for one in [*self.all, *self._retired])
 
     def acknowledged(self, inbound: StompInbound) -> None:
         """Forget a message, because its ACK was sent, alone or as a part of a transaction."""
