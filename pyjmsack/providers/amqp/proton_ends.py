@@ -325,7 +325,9 @@ class ProtonReceiver(ProtonLink):
     @property
     def cut_short(self) -> bool:
         """Whether a part of a message has arrived, and the peer has no credit for the rest by its own count."""
-        return self._assembly is not None and self.credit <= self._link.queued  # proton counts it as queued, too
+        if self._assembly is None or self._link is None:
+            return False
+        return self.credit <= int(self._link.queued)  # proton counts this message as queued, too
 
     @property
     def overdraft(self) -> int:
