@@ -198,8 +198,8 @@ def typed(draw: st.DrawFn) -> tuple[Any, type]:
 
 
 def is_free(name: str) -> bool:
-    """Whether a property of this name means nothing to JMS or to Artemis."""
-    return bool(name) and not name.startswith(("JMS", "_AMQ_"))
+    """Whether a property of this name means nothing to JMS, Artemis or Classic, which adds ``scheduledJobId``."""
+    return bool(name) and not name.startswith(("JMS", "_AMQ_")) and name != "scheduledJobId"
 
 
 @settings(deadline=None)
