@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from polling import eventually
 
+from contract.brokers import not_on
 from contract.harness import Gate, Heard, Jms, counts, take, texts
 from pyjmsack import AckMode, IllegalStateException, Message, Queue, aio
 
@@ -293,3 +294,22 @@ async def test_what_a_closed_consumer_delivered_still_belongs_to_the_transaction
         assert counts(await jms.left("prefetched")) == jms.ways.counted(1)
     else:
         assert counts(await jms.left("a", "b", "prefetched")) == jms.ways.counted(2, 2, 1)
+
+
+@not_on("stomp", "only AMQP has two engines")
+@pytest.mark.parametrize("engine", ["python", "proton"])
+async def test_sessions_that_come_and_go_at_once_hurt_no_other_session(jms: Jms, engine: str) -> None:
+    """AMQP 1.0 2.7.7: Artemis may answer the Begin frame of a new session before the End frame of an old one."""
+    connection = await jms.connection(options={"amqp.engine": engine})
+    innocent = await (await connection.create_session()).create_producer(jms.queue)
+
+    async def come_and_go() -> None:
+        for _ in range(40):
+            session = await connection.create_session(transacted=True)
+            producer = await session.create_producer(jms.queue)
+            await producer.send("x")
+            await session.commit()
+            await session.close()
+
+    await asyncio.gather(*(come_and_go() for _ in range(5)))
+    await innocent.send("afterwards")

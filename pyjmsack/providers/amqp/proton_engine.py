@@ -221,6 +221,7 @@ class ProtonEngine(AmqpEngine):
             return b""
         if data:
             self._transport.pop(len(data))
+            self._strays.sent(data)
         return data
 
     def _process_events(self) -> None:

@@ -3,7 +3,7 @@
 - Removes Flow frames that belong to no session, because proton would end the connection for such a frame. If a session
   ends during a drain, Artemis 2.56 still answers the drain, on channel 65535. Our own engine ignores such a frame.
 - Finds a second Begin frame for one session, because proton 0.40 would later free the session twice, which ends the
-  process.
+  process. For this it looks at the Begin and End frames of this client, too.
 - Reads how many links the peer allows, because proton does not tell.
 """
 
@@ -24,6 +24,8 @@ _FLOW_SIZE: Final = 512
 """A frame with more bytes than this is no Flow of Artemis."""
 _LONGEST_BEGIN: Final = 4096
 """The largest number of bytes of a Begin frame."""
+_START: Final = _HEAD.size + len(b"\x00\x53\x11")
+"""The number of bytes of the head of a frame and of the descriptor, as proton writes them."""
 
 
 class Strays:
@@ -40,8 +42,15 @@ class Strays:
         """The highest number of a link that the peer allows: the smallest one in its Begin frames."""
         self.violation: str | None = None
         """What is wrong with a Begin frame. proton must not read this frame, so the connection has to end."""
-        self._sessions: dict[int, int | None] = {}
-        """For each channel on which the peer began a session, the channel of this client that the peer named."""
+        self._channels: set[int] = set()
+        """The channels on which the peer has begun a session."""
+        self._answered: dict[int, bool] = {}
+        """The channels of the sessions that this client began and has not ended. The value says whether the peer has
+        answered the Begin frame. This client uses a channel again after its own End frame. Artemis may answer the new
+        Begin frame before it answers this End frame."""
+        self._sent_left = len(b"AMQP\x00\x01\x00\x00")
+        self._sent_held = b""
+        """These two are like ``_left`` and ``_held``, for the bytes of this client."""
         self._left = len(b"AMQP\x00\x01\x00\x00")
         """The number of bytes of the present frame, or of the protocol header, that have not arrived yet."""
         self._held = b""
@@ -73,6 +82,21 @@ class Strays:
                 self._left = max(_HEAD.size, int.from_bytes(head[:4], "big"))
         return b"".join([*kept, data[begin:]]) if kept else data[begin:]
 
+    def sent(self, data: bytes) -> None:
+        """Look at the Begin and End frames of this client. Call this with all bytes of proton, in order."""
+        data = self._sent_held + data
+        position = self._sent_left
+        while position + _START <= len(data):
+            size, _, _, channel = _HEAD.unpack_from(data, position)
+            code = _code(data[position + _HEAD.size : position + _START]) if size > _HEAD.size else None
+            if code == _BEGIN:
+                self._answered[channel] = False
+            elif code == _END:
+                self._answered.pop(channel, None)
+            position += size
+        self._sent_left = max(0, position - len(data))
+        self._sent_held = data[position:]
+
     def _stray(self, start: bytes) -> int | None:
         """Return the size in bytes of a frame that has to be removed. Return 0 if the frame stays. Return ``None`` if
         more bytes are needed to decide."""
@@ -93,7 +117,7 @@ class Strays:
             else:
                 self._begun(channel, start[begin:size])
         elif code == _END:
-            self._sessions.pop(channel, None)
+            self._channels.discard(channel)
         elif code == _FLOW and channel > self._channel_max and size <= _FLOW_SIZE:
             return size if len(start) >= size else None
         return 0
@@ -109,10 +133,12 @@ class Strays:
             self.violation = "a Begin frame that cannot be decoded"
             return
         named = begin.remote_channel
-        if channel in self._sessions or (named is not None and named in self._sessions.values()):
-            self.violation = f"a second Begin frame for the session on channel {channel if named is None else named}"
+        if channel in self._channels or (named is not None and self._answered.get(named, True)):
+            self.violation = f"a Begin frame on channel {channel} that answers no Begin frame, or answers one twice"
             return
-        self._sessions[channel] = named
+        self._channels.add(channel)
+        if named is not None:
+            self._answered[named] = True
         self.handle_max = min(self.handle_max, begin.handle_max)
 
 
