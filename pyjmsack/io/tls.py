@@ -20,6 +20,20 @@ _UNKNOWN_AUTHORITY: Final = (18, 19, 20, 21)
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG", "UNKNOWN_PROTOCOL")
 """The reasons that OpenSSL gives when the answer of the broker is not TLS."""
 
+_CERTIFICATE_ALERTS: Final = frozenset(
+    (
+        "BAD_CERTIFICATE",
+        "UNSUPPORTED_CERTIFICATE",
+        "CERTIFICATE_REVOKED",
+        "CERTIFICATE_EXPIRED",
+        "CERTIFICATE_UNKNOWN",
+        "CERTIFICATE_REQUIRED",
+        "UNKNOWN_CA",
+        "ACCESS_DENIED",
+    )
+)
+"""The alerts with which a broker refuses a certificate (RFC 8446 6.2), by the names of OpenSSL."""
+
 
 def client_context(transport: TransportOptions, ssl_context: ssl.SSLContext | None) -> ssl.SSLContext:
     """Return the TLS context for a connection. A context of the application is used without changes.
@@ -91,9 +105,9 @@ def refusal(error: Exception | None) -> JMSSecurityException | None:
     """Return the JMS exception for a client certificate that the broker refused after the handshake.
 
     This happens only in TLS 1.3, in which the handshake of the client ends before the broker checks the certificate.
-    Returns ``None`` for other errors.
+    Returns ``None`` for other errors, also for an alert about something else, such as a damaged record.
     """
-    if not isinstance(error, ssl.SSLError) or "_ALERT_" not in (error.reason or ""):
+    if not isinstance(error, ssl.SSLError) or (error.reason or "").partition("_ALERT_")[2] not in _CERTIFICATE_ALERTS:
         return None
     refused = JMSSecurityException(
         f"the broker ended TLS: {error}; check the client's certificate, in transport.keyStoreLocation or in the"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import ssl
 import sys
@@ -16,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from cryptography.x509 import load_pem_x509_certificate
 
 from pyjmsack.errors import InvalidURLException, UnsupportedFeatureException
-from pyjmsack.io.tls import client_context
+from pyjmsack.io.tls import client_context, refusal
 from pyjmsack.uri import Secret, TransportOptions, parse_url
 
 PASSWORD = "Xq7Marker"
@@ -397,3 +398,56 @@ def test_options_that_leave_nothing_are_refused(options: dict[str, object], text
 def test_a_choice_among_the_suites_of_tls_1_3_is_refused_as_python_has_none() -> None:
     with pytest.raises(UnsupportedFeatureException, match=r"name all of .*TLS_AES_128_GCM_SHA256"):
         client_context(TransportOptions(enabled_cipher_suites=("TLS_AES_128_GCM_SHA256", SUITE)), None)
+
+
+class Pair:
+    """A client and a server that speak TLS 1.3 in memory."""
+
+    def __init__(self, ca: trustme.CA, *, mutual: bool) -> None:
+        server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        ca.issue_cert("broker.example").configure_cert(server)
+        ca.configure_trust(client)
+        if mutual:
+            ca.configure_trust(server)
+            server.verify_mode = ssl.CERT_REQUIRED
+        self.to_server, self.to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.client = client.wrap_bio(self.to_client, self.to_server, server_hostname="broker.example")
+        self.server = server.wrap_bio(self.to_server, self.to_client, server_side=True)
+
+    def shake_hands(self) -> None:
+        """Do what both ends can do of the handshake."""
+        for end in (self.client, self.server, self.client):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+
+    def answer(self) -> Exception:
+        """Let the server read, and return the error with which the client reads the answer."""
+        with contextlib.suppress(ssl.SSLError):
+            self.server.read(100)
+        with pytest.raises(ssl.SSLError) as caught:
+            self.client.read(100)
+        return caught.value
+
+
+def test_an_alert_about_a_certificate_is_a_refusal(ca: trustme.CA) -> None:
+    """RFC 8446 4.4.2.4: the server sends it after the client has ended its handshake."""
+    pair = Pair(ca, mutual=True)
+    pair.shake_hands()
+    refused = refusal(pair.answer())
+    assert refused is not None
+    assert refused.error_code == "tls:certificate"
+
+
+def test_another_alert_is_no_refusal_so_failover_tries_again_s129(ca: trustme.CA) -> None:
+    """RFC 8446 5.2: a damaged record ends the connection with ``bad_record_mac``."""
+    pair = Pair(ca, mutual=False)
+    pair.shake_hands()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        pair.server.do_handshake()
+    pair.client.write(b"first bytes")
+    damaged = bytearray(pair.to_server.read())
+    damaged[-1] ^= 1
+    pair.to_server.write(damaged)
+    error = pair.answer()
+    assert "ALERT" in str(error)
+    assert refusal(error) is None
