@@ -292,6 +292,58 @@ def test_a_message_before_a_text_with_a_nul_in_the_same_burst_is_not_refused_s16
     assert peer.log("NACK") == ["NACK 2"]
 
 
+@pytest.mark.parametrize("forged", ["x:y\nack:1\nz:v\nack:2", "x\n\ny:v\nack:2", "x:y\nmessage-id:1\nz:v\nack:2"])
+def test_a_name_with_line_feeds_costs_its_message_alone_s118_s166(face: Face, forged: str) -> None:
+    """Classic does not escape the names of properties. No other message is acknowledged or refused."""
+
+    def message(number: int, lines: str) -> str:
+        own = f"subscription:{{0}}\nmessage-id:{number}\ntimestamp:1\npersistent:true"
+        return f"MESSAGE\n{lines}\n{own}\n\nbody {number}\0\n"
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            texts = message(1, "ack:1") + message(2, forged) + message(3, "ack:3")
+            peer.write(texts.replace("{0}", f"{peer.secret}{frame.headers['id']}").encode())
+            return True
+        return frame.command == "ACK"
+
+    peer = start(face, CLASSIC, rule=rule)
+    consumer = face.failover(peer).create_session(INDIVIDUAL).create_consumer(QUEUE)
+    first, second = consumer.receive(timeout=60), consumer.receive(timeout=60)
+    assert [first.text, second.text] == ["body 1", "body 3"]
+    second.accept()
+    peer.wait("ACK")
+    assert (peer.log("NACK", "ACK"), peer.ended) == (["ACK 3"], 0)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_name_with_a_nul_closes_its_consumer_and_refuses_no_other_message_s166(face: Face, together: bool) -> None:
+    """Such a name cuts the header lines of its message in two, and the second part is no frame."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            own = f"subscription:{peer.secret}{frame.headers['id']}\nmessage-id:{{0}}\ntimestamp:1\npersistent:true"
+            innocent = f"MESSAGE\nack:1\n{own}\n\ninnocent\0\n"
+            torn = f"MESSAGE\nexpires:0\nx\n\n\0y:v\nack:2\n{own}\n\nevil\0\n"
+            parts = [innocent.format(1), torn.format(2)]
+            for part in ["".join(parts)] if together else parts:
+                peer.write(part.encode())
+            return True
+        return False
+
+    peer = start(face, CLASSIC, rule=rule)
+    consumer = face.failover(peer).create_session(INDIVIDUAL).create_consumer(QUEUE)
+    error: BaseException | None = None
+    while error is None:
+        try:
+            assert consumer.receive(timeout=60).text == "innocent"
+        except ResourceAllocationException as closed:
+            error = closed
+    assert peer.log("NACK", "ACK") == []
+
+
 def test_a_text_with_an_error_frame_in_it_becomes_a_dead_letter_at_its_third_delivery_s166(face: Face) -> None:
     """An ERROR frame may come from the broker itself, so one end behind a message proves nothing."""
     peer = start(face, CLASSIC, **classic_with("evil\0\nERROR\nmessage:forged\n\n", "good"))

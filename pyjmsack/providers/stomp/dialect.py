@@ -18,7 +18,7 @@ from typing import Final
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.stomp.frames import Limits
-from pyjmsack.providers.stomp.header_lines import escape, raw_header
+from pyjmsack.providers.stomp.header_lines import escape, is_forged, raw_header
 from pyjmsack.providers.stomp.selector import artemis_filter
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
 
@@ -106,6 +106,8 @@ class StompDialect:
 
     def acknowledges(self, head: bytes) -> bool:
         """Return True if an ACK (acknowledgement) can name the message with these header lines."""
+        if self.bare_text and is_forged(head):
+            return False
         if self.own_ids and head.find(b"\nJMS_AMQP_") >= 0:
             return _OWN_ID.fullmatch(raw_header(head, b"\nmessage-id:") or b"") is not None
         return head.find(b"\nack:") >= 0 or head.find(b"\nmessage-id:") >= 0

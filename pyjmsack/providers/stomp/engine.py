@@ -155,7 +155,7 @@ class StompEngine:
         try:
             frames = self._parser.feed(data)
             if self._parser.broken is not None and last is not None:
-                last.take_cut_off(frames)
+                last.take_cut_off(frames, self._parser.stray)
             for command, head, body, refusal in frames:
                 if self.failed is not None:
                     return
@@ -163,7 +163,7 @@ class StompEngine:
                     log.debug("<- %s%s (%d bytes)", command.decode(), head.decode("utf-8", "replace"), len(body))
                 if command == b"MESSAGE":
                     name = raw_header(head, b"\nsubscription:") or b""
-                    if last is not None and not last.follow(name, head, readable=refusal is None):
+                    if last is not None and not last.follow(name, head, refusal):
                         self._end_behind_text()
                         break
                     self._listener.on_message(name, head, body, refusal)
@@ -321,6 +321,7 @@ class StompEngine:
     def use_secret(self) -> None:
         """Let the names of all further receipts and subscriptions begin with a secret."""
         self._last_message = LastMessage(secrets.token_urlsafe(_SECRET_BYTES).encode() + b"-")
+        self._parser.secret = self._last_message.secret
 
     def write(self, *pieces: bytes) -> None:
         """Write a frame that asks for no RECEIPT."""

@@ -55,6 +55,12 @@ _LONGEST_NAME = 65536
 of bytes."""
 _DIGITS = 12
 """The largest number of digits of a content-length."""
+_LATE_LINES = (b"\ntimestamp:", b"\nmessage-id:")
+"""Classic writes these lines into each MESSAGE. One of them stands behind the line ``ack``, unless the message has more
+than ``_MANY_LINES`` header lines."""
+_MANY_LINES = 96
+_ACK_LINE = b"\nack:ID\\c"
+"""The beginning of the line ``ack`` of Classic."""
 
 
 class Limits(NamedTuple):
@@ -98,6 +104,11 @@ class FrameParser:
         self.begun = 0
         """The number of bodies so far that arrived in more than one piece. While :attr:`waits` is true, this number
         also identifies the incomplete body."""
+        self.stray = b""
+        """The first of the bytes that are not STOMP, after ``broken`` is set."""
+        self.secret = b""
+        """The beginning of the names of all subscriptions, if the broker does not escape the names of properties
+        (:attr:`.StompDialect.bare_text`). Otherwise empty."""
         self.proof: bytes | None = None
         """Random bytes that this client sent to the broker, and to nobody else, after the pending frame began. If these
         bytes appear inside the body of this frame, the content-length of the frame is wrong."""
@@ -213,7 +224,11 @@ class FrameParser:
             if in_place:
                 command, head = bytes(command), bytes(head)
             if command not in _COMMANDS:
-                command = _command(command)
+                command = self._command(data, position, command)
+            if self.secret and command == _MESSAGE:
+                end, body = self._whole_head(data, head, end, body)
+                if command_end + len(head) < end:
+                    head = bytes(data[command_end:end])
             reason = None
             if len(head) > limits.headers:  # a header line has at least two bytes
                 reason = self._head_fault(command, head)
@@ -238,6 +253,31 @@ class FrameParser:
             frames.append((command, head, bytes(text) if in_place else text, refusal))
             position = body_end + 1
         return size
+
+    def _whole_head(self, data: bytes, head: bytes, end: int, body: int) -> tuple[int, int]:
+        """Return the positions where the header lines of a MESSAGE end and where its body starts, if the name of a
+        property contains an empty line. Otherwise return ``end`` and ``body``.
+
+        ActiveMQ Classic writes the names of properties as they are. An empty line in such a name seems to end the
+        header lines, but the lines that the broker writes itself are still to come. A producer does not know the secret
+        in the line ``subscription``, so this line belongs to the header lines wherever it stands.
+        """
+        stop = data.find(b"\0", body)
+        stop = len(data) if stop < 0 else stop
+        start, name = 0, b"\nsubscription:" + self.secret
+        if head.find(name) < 0:
+            start = data.find(name, body - 1, stop)
+            if start < 0:
+                return end, body
+        for key in _LATE_LINES:
+            if head.find(key) < 0:
+                start = max(start, data.find(key, body - 1, stop))
+        if not start and stop - body > len(_ACK_LINE):
+            found = data.find(_ACK_LINE, body - 1, stop)
+            if found >= 0 and head.count(b"\n") + data.count(b"\n", body, stop) > _MANY_LINES:
+                start = found
+        match = _HEAD_END.search(data, start, stop) if start else None
+        return (end, body) if match is None else match.span()
 
     def _keep(self, data: bytes, position: int, *, body: int = 0, wanted: int = 0) -> int:
         self._body, self._wanted = body, wanted
@@ -266,9 +306,21 @@ class FrameParser:
         end = data.find(b"\n", position, position + _LONGEST_COMMAND)
         if end < 0:
             if len(data) - position >= _LONGEST_COMMAND:
-                _command(bytes(data[position : position + _LONGEST_COMMAND]))
-        elif _command(bytes(data[position:end])) != _MESSAGE and len(data) - position > self._limits.kept:
+                self._command(data, position, bytes(data[position : position + _LONGEST_COMMAND]))
+        elif (
+            self._command(data, position, bytes(data[position:end])) != _MESSAGE
+            and len(data) - position > self._limits.kept
+        ):
             raise _malformed(self._head_reason())
+
+    def _command(self, data: bytes | bytearray, position: int, raw: bytes) -> bytes:
+        """Return the command of a frame that begins at ``position``. If ``raw`` is no command, keep the first of these
+        bytes, and raise an error."""
+        try:
+            return _command(raw)
+        except ConnectionLostException:
+            self.stray = bytes(data[position : position + self._limits.header_line])
+            raise
 
     def _head_fault(self, command: bytes, head: bytes) -> str | None:
         """Return a text that names the limit that the header lines of a frame exceed, or ``None`` if they exceed no

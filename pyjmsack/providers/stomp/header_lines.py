@@ -6,7 +6,16 @@ import re
 
 from pyjmsack.errors import MessageFormatException
 
-__all__ = ["NAMING", "decode_head", "escape", "has_legal_head", "lines_that_name", "raw_header", "unescape"]
+__all__ = [
+    "NAMING",
+    "decode_head",
+    "escape",
+    "has_legal_head",
+    "is_forged",
+    "lines_that_name",
+    "raw_header",
+    "unescape",
+]
 
 NAMING = re.compile(
     rb"\n(subscription|message-id|ack|content-length|redelivered|persistent|priority|expires|timestamp|browser"
@@ -16,6 +25,7 @@ NAMING = re.compile(
 
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _ALL_BUT_COLONS = bytes({*range(256)} - {*b"\n:"})
+_EMPTY_LINE = re.compile(rb"\n\r?\n")
 _ESCAPED = re.compile(rb"[^\\]*(?:\\[\\cnr][^\\]*)*")
 """A pattern for header lines in which each backslash begins a legal escape."""
 _UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
@@ -39,6 +49,18 @@ def raw_header(head: bytes, key: bytes) -> bytes | None:
     end = head.find(b"\n", start)
     value = head[start:] if end < 0 else head[start:end]
     return value[:-1] if value.endswith(b"\r") else value
+
+
+def is_forged(head: bytes) -> bool:
+    """Return True if a producer has probably written header lines into a MESSAGE of ActiveMQ Classic, by line feeds in
+    the name of a property. Nobody knows which lines are those of the broker. So an ACK with the value of such a line
+    could acknowledge a message of another consumer."""
+    return (
+        head.count(b"\nack:") > 1
+        or head.count(b"\nmessage-id:") > 1
+        or head.count(b"\nsubscription:") > 1
+        or _EMPTY_LINE.search(head) is not None
+    )
 
 
 def has_legal_head(head: bytes) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyjmsack.providers.stomp.frames import Frame
+from pyjmsack.providers.stomp.frames import Frame, Refusal
 from pyjmsack.providers.stomp.header_lines import raw_header
 
 __all__ = ["LastMessage", "Named"]
@@ -25,6 +25,8 @@ class Named(NamedTuple):
 
     name: bytes
     head: bytes
+    has_length: bool = False
+    """Whether the broker wrote the length of the body. Such a body is no beginning of a text."""
 
 
 class LastMessage:
@@ -47,25 +49,49 @@ class LastMessage:
         """Handle the beginning of a burst: bytes have arrived."""
         self._earlier = self._last
 
-    def take_cut_off(self, frames: list[Frame]) -> None:
+    def take_cut_off(self, frames: list[Frame], stray: bytes) -> None:
         """Remove the last message and all frames behind it, because bytes that are no frame followed. So the body of
-        this message is only the beginning of a text. Do nothing if the broker wrote a RECEIPT behind the message."""
+        this message is only the beginning of a text. Do nothing if the broker wrote a RECEIPT behind the message, or if
+        the message has its length.
+
+        The bytes may also be header lines of a message that the name of a property with a NUL cut in two. The broker
+        wrote the name of a subscription into them then. This message is to blame, and no other message is removed.
+
+        Args:
+            frames: the frames of the burst.
+            stray: the first of the bytes that are no frame.
+        """
+        torn = self._torn(stray)
         for index in reversed(range(len(frames))):
-            command, head = frames[index][:2]
+            command, head, _, refusal = frames[index]
             name = raw_header(head, b"\nsubscription:" if command == b"MESSAGE" else b"\nreceipt-id:") or b""
             if name.startswith(self.secret):
-                if command == b"MESSAGE":
+                if torn is not None:
+                    del frames[index + 1 :]
+                elif command == b"MESSAGE" and not _has_length(head, refusal):
                     del frames[index:]
                     self._cut_off = Named(name, head)
-                return
+                break
+            if torn is not None:
+                torn = torn._replace(head=head + torn.head)
+        self._cut_off = torn or self._cut_off
 
-    def follow(self, name: bytes, head: bytes, *, readable: bool) -> bool:
-        """Remember a message. Return False if it is a part of a text. A frame that is not ``readable`` may be a message
-        that has lost its name."""
+    def _torn(self, stray: bytes) -> Named | None:
+        """Return the message whose header lines these bytes are. ``None`` if the broker has written no name of a
+        subscription into them, or only behind the beginning of a frame."""
+        start = stray.find(b"\nsubscription:" + self.secret)
+        if start < 0 or stray.find(b"MESSAGE\n", 0, start + 1) >= 0:
+            return None
+        # the empty line says that the lines are not to be trusted
+        return Named(raw_header(stray[start:], b"\nsubscription:") or b"", b"\n\n" + stray)
+
+    def follow(self, name: bytes, head: bytes, refusal: Refusal | None) -> bool:
+        """Remember a message. Return False if it is a part of a text. A frame that cannot be read may be a message that
+        has lost its name."""
         if name.startswith(self.secret):
-            self._last = Named(name, head)
+            self._last = Named(name, head, _has_length(head, refusal))
             return True
-        return not readable
+        return refusal is not None
 
     def answered(self, receipt: bytes) -> bool:
         """Forget the message, because a RECEIPT follows. Return False if the RECEIPT is a part of a text."""
@@ -86,6 +112,11 @@ class LastMessage:
             there is no message.
         """
         last, self._last = self._cut_off or self._last, None
-        if last is None:
+        if last is None or last.has_length:
             return None
         return last, 1 if certain else _LATE_ENDS if last is self._earlier else _ENDS
+
+
+def _has_length(head: bytes, refusal: Refusal | None) -> bool:
+    """Return True if the body of a MESSAGE has the length that its content-length says."""
+    return refusal is None and raw_header(head, b"\ncontent-length:") is not None

@@ -14,7 +14,7 @@ from pyjmsack.providers.stomp.deadletter import DeadLetters
 from pyjmsack.providers.stomp.drain import Drain
 from pyjmsack.providers.stomp.errors import ConsumerEnded, unconvertible
 from pyjmsack.providers.stomp.frames import Refusal
-from pyjmsack.providers.stomp.header_lines import raw_header
+from pyjmsack.providers.stomp.header_lines import is_forged, raw_header
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.late import LateAcks
 from pyjmsack.providers.stomp.redelivery import LocalRedelivery
@@ -31,6 +31,11 @@ __all__ = ["StompReceiver", "end_consumers"]
 _FOREIGN_ID = (
     "an id that its AMQP sender chose; over STOMP, ActiveMQ Classic accepts no acknowledgement with such an id; consume"
     " this queue over AMQP, or let the sender set disable_message_id"
+)
+
+_FORGED = (
+    "header lines that its sender has forged by line feeds in the name of a property, because ActiveMQ Classic does not"
+    " escape them; an acknowledgement could hit another message; remove it over AMQP"
 )
 
 
@@ -97,7 +102,8 @@ class StompReceiver:
         else:
             foreign = self._own_ids and not self._dialect.acknowledges(head)
             if foreign:
-                inbound.refusal = refusal or Refusal(_FOREIGN_ID, True, len(head) + len(body))
+                why = _FORGED if is_forged(head) else _FOREIGN_ID
+                inbound.refusal = refusal or Refusal(why, True, len(head) + len(body))
             if subscription.used > self._window.limit and not self.info.browser:
                 self._shared.engine.fail(self._window.overrun(subscription))
                 return

@@ -47,12 +47,14 @@ def refuse_text(shared: Shared, name: bytes, head: bytes, most_ends: int) -> Non
         most_ends: the number of connections that may end behind the message. The client refuses it at the last one.
     """
     subscription = shared.subscriptions.get(name)
-    message_id = raw_header(head, b"\nmessage-id:")
-    if subscription is None or message_id is None or len(message_id) > _LONGEST_ID:
+    if subscription is None:
+        return
+    name_of_queue = subscription.receiver.info.destination.name
+    message_id = raw_header(head, b"\nmessage-id:") or name_of_queue.encode()  # the head may have lost its id
+    if len(message_id) > _LONGEST_ID:
         return
     key = shared.place, message_id
     ends = _ends.pop(key, 0) + 1
-    name_of_queue = subscription.receiver.info.destination.name
     if ends >= most_ends and subscription.receiver.refuse_unread(subscription, head):
         log.error("a message of %s is refused, because its text probably contains a NUL (S166)", name_of_queue)
         return

@@ -22,7 +22,7 @@ from pyjmsack.errors import (
 from pyjmsack.providers.stomp import frames
 from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import Frame, FrameParser, Limits
-from pyjmsack.providers.stomp.header_lines import decode_head, escape, has_legal_head, raw_header
+from pyjmsack.providers.stomp.header_lines import decode_head, escape, has_legal_head, is_forged, raw_header
 
 LIMITS = Limits(body=100_000, headers=50, header_line=1000)
 
@@ -409,3 +409,61 @@ def test_what_follows_a_lie_about_a_body_that_was_not_kept_ends_the_stream(size:
     assert [found for at in range(0, len(rest), size) for found in parser.feed(rest[at : at + size])] == []
     assert isinstance(parser.broken, ConnectionLostException)
     assert "content-length b'999999999999'" in str(parser.broken)
+
+
+SECRET = b"secret-"
+INNOCENT = b"MESSAGE\nack:ID\\c1\nsubscription:secret-1\nmessage-id:ID\\cm1\ntimestamp:1\n\nhello\0\n"
+
+
+def classic_parser() -> FrameParser:
+    """Return a parser that knows the secret of its connection."""
+    parser = FrameParser(LIMITS._replace(headers=1000))
+    parser.secret = SECRET
+    return parser
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("length", [b"", b"content-length:4\n"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"a\n\nb:v", b"ack:ID\\c2", b"subscription:secret-1", b"message-id:ID\\cm2", b"timestamp:2"],
+        [b"ack:ID\\c2", b"a\n\n\n\nb:v", b"subscription:secret-1", b"message-id:ID\\cm2", b"timestamp:2"],
+        [b"subscription:secret-1", b"x\nack:ID\\c1\n\nb:v", b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"],
+        [b"timestamp:1\nmessage-id:1\n\n:v", b"subscription:secret-1", b"message-id:ID\\cm2", b"timestamp:2"],
+        [
+            *(b"p%d:v" % number for number in range(97)),
+            *(b"subscription:secret-1", b"x\nack:ID\\c1\nmessage-id:1\ntimestamp:1\n\nb:v"),
+            *(b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"),
+        ],
+    ],
+)
+def test_an_empty_line_in_the_name_of_a_property_does_not_end_the_head_on_classic_s166(
+    lines: list[bytes], length: bytes, size: int
+) -> None:
+    """Classic does not escape names. The messages before and behind such a message are whole, and it is marked."""
+    data = INNOCENT + b"MESSAGE\n" + length + b"\n".join(lines) + b"\n\nevil\0\n" + INNOCENT
+    parser = classic_parser()
+    frames = [frame for begin in range(0, len(data), size) for frame in parser.feed(data[begin : begin + size])]
+    assert [(body, refusal, is_forged(head)) for _, head, body, refusal in frames] == [
+        (b"hello", None, False),
+        (b"evil", None, True),
+        (b"hello", None, False),
+    ]
+    assert frames[1][1] == b"\n" + length + b"\n".join(lines)
+
+
+def test_a_body_that_shows_a_frame_is_a_body_s166() -> None:
+    """It may be a recorded frame of Classic, as long as it does not look like the rest of a very long head."""
+    body = INNOCENT.rstrip(b"\0\n")
+    data = INNOCENT.replace(b"hello", body)
+    ((_, head, text, refusal),) = classic_parser().feed(data)
+    assert (text, refusal, is_forged(head)) == (body, None, False)
+
+
+@pytest.mark.parametrize("name", [b"ack", b"message-id", b"subscription"])
+def test_a_second_line_with_an_id_is_forged_s118(name: bytes) -> None:
+    """One of the two lines is the broker's, and nobody knows which. An ACK with the other one acknowledged a message of
+    another consumer."""
+    ((_, head, _, _),) = classic_parser().feed(INNOCENT.replace(b"\nack", b"\nx:y\n" + name + b":ID\\c7\nack"))
+    assert is_forged(head)
