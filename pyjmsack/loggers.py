@@ -7,7 +7,7 @@ import threading
 import traceback
 from functools import cache, partial
 
-__all__ = ["LONGEST", "Log", "Shortened", "get_logger"]
+__all__ = ["LONGEST", "Log", "Shortened", "ends_program", "get_logger"]
 
 LONGEST = 8192
 """The largest number of characters of an error of the program in a line of the log."""
@@ -42,13 +42,13 @@ class Log:
         try:
             self.logger.log(level, text, *arguments, exc_info=exc_info, stacklevel=2)
         except BaseException as error:
-            if isinstance(error, _ENDS_PROGRAM) and _on_main_thread():
+            if ends_program(error):
                 raise
             if logging.raiseExceptions:  # as the handlers of the standard library do
                 try:
                     traceback.print_exc()
                 except BaseException as another:  # for example, standard error is closed
-                    if isinstance(another, _ENDS_PROGRAM) and _on_main_thread():
+                    if ends_program(another):
                         raise
 
 
@@ -72,8 +72,11 @@ class Shortened:
         return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
 
 
-def _on_main_thread() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
+def ends_program(error: BaseException) -> bool:
+    """Return whether an error that came out of the program's logging or tracing may end the program, such as Ctrl-C.
+    Only the main thread runs signal handlers, so on other threads no such error comes from one.
+    """
+    return isinstance(error, _ENDS_PROGRAM) and threading.get_ident() == threading.main_thread().ident
 
 
 @cache

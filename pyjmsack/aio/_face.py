@@ -87,8 +87,18 @@ class SessionFace:
         # a CancelledError of something that the listener awaited is a failure like any other
         except BaseException as raised:
             error = raised
-        if processing is not None:
-            processing.end(error)
+        try:
+            if processing is not None:
+                processing.end(error)
+        finally:  # Ctrl-C may come in the code that ends the span, and must not keep the message from its outcome
+            await self._end(listening, call, processing, error)
+        if ends_task(error):
+            raise error
+
+    async def _end(
+        self, listening: Listening, call: Call, processing: Processed | None, error: BaseException | None
+    ) -> None:
+        """Settle the message of a listener that has ended."""
         try:
             if listening.end(call.message, error):
                 await self.run(self._core.undo())
@@ -96,5 +106,3 @@ class SessionFace:
             listening.leave(call)
             if processing is not None:
                 processing.leave()
-        if ends_task(error):
-            raise error

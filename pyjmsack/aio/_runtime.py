@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
-from pyjmsack.core.runtime import Command, Later, run_commands
+from pyjmsack.core.runtime import Command, Elsewhere, Later, run_commands
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import own_lock, when_forked
@@ -155,6 +155,10 @@ class AioRuntime:
     def lock(self) -> AbstractContextManager[Any]:
         """Return a new lock, because any thread may acknowledge a message."""
         return own_lock()
+
+    def helper(self, name: str) -> Elsewhere:
+        """Return a function like :attr:`elsewhere` with a thread of its own."""
+        return Helpers(self.loop, name, 1).elsewhere
 
     def dispatcher(self, name: str) -> TaskDispatcher:
         """Return a new dispatcher."""

@@ -375,9 +375,11 @@ class Listening:
     def _settle(self, message: Message, outcome: Outcome) -> None:
         inbound: Inbound = message._delivery
         waits = outcome is Outcome.ACCEPTED and self._unsettled.batches
-        if self._trace is not None and not inbound.settled and not waits:
-            self._trace.settle(outcome, message)
-        self._unsettled.settle_one(inbound, outcome)
+        try:
+            if self._trace is not None and not inbound.settled and not waits:
+                self._trace.settle(outcome, message)
+        finally:  # Ctrl-C may come in the code that makes the span
+            self._unsettled.settle_one(inbound, outcome)
 
     def works_on(self, inbound: Inbound) -> bool:
         """Whether a listener still processes an earlier delivery of this message, from a lost connection (S105)."""

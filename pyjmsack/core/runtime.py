@@ -18,6 +18,7 @@ __all__ = [
     "LAST_CALLS",
     "Command",
     "Dispatcher",
+    "Elsewhere",
     "Later",
     "Runtime",
     "all_called",
@@ -33,6 +34,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 Command = tuple[Callable[..., Any], tuple[Any, ...]]
+Elsewhere = Callable[[Callable[[], None], Callable[[], None]], None]
+"""``elsewhere(work, then)`` runs ``work`` on another thread, and then ``then`` on the loop."""
 LAST_CALLS = 5.0
 """Seconds after the deadline of a ``close()`` in which completion listeners and event listeners still run. All sessions
 of a connection share this time. The listeners need this time, because a send without an answer fails only at the
@@ -202,6 +205,11 @@ class Runtime(Protocol):
         """Run ``work``, which takes long, on a thread that nobody waits for. Then run ``then`` on the loop, also if
         ``work`` raised. Called on the loop.
         """
+        ...
+
+    def helper(self, name: str) -> Elsewhere:
+        """Return a function like :meth:`elsewhere` with a thread of its own, so that work that does not return keeps
+        nothing else from being done."""
         ...
 
     def away(self, work: Callable[[], Any]) -> Any:

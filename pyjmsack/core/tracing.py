@@ -2,7 +2,8 @@
 
 The user may supply a sampler, a span processor, an exporter or a hook. An error of such code is logged and goes no
 further. Therefore the error never changes the outcome of a message. In the blocking face such code never runs on the
-I/O loop. The answer to a send that nobody waits for arrives on the loop, so a dispatcher ends the span of this send.
+I/O loop. The answer to a send that nobody waits for arrives on the loop, so a helper thread ends the span of this send,
+in both faces. Nobody waits for this thread longer than for the close of the connection.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Callable, Sequence
 from time import time_ns
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import LAST_CALLS, Dispatcher, Runtime, all_called, taken
+from pyjmsack.core.runtime import Runtime, taken
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.destination import Destination
-from pyjmsack.loggers import get_logger
+from pyjmsack.loggers import ends_program, get_logger
 from pyjmsack.message import Message
+from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo
 from pyjmsack.spi.tracing import ConsumerTracing, Operation, Processing, Tracing
@@ -36,15 +38,24 @@ _NAMES = {
 GATHER = 0.1
 """Seconds for which ended operations are collected, because waking a thread costs more than ending a span."""
 MOST = 10_000
-"""The largest number of ended operations of a connection that wait for the dispatcher. Further operations are dropped,
-because they would fill the memory. This happens only if an exporter or a span processor blocks."""
+"""The largest number of ended operations of a connection that wait for the helper thread. Further operations are
+dropped, because they would fill the memory. This happens only if an exporter or a span processor blocks."""
+LAST_SPANS = 0.5
+"""Seconds for which a close waits for the spans, if less is left of ``jms.closeTimeout``. A send without an answer
+fails only when that time is over, and a span processor that does not block needs a moment to learn of it."""
 
 
 def safely(call: Callable[..., T], *arguments: Any, **named: Any) -> T | None:
-    """Call a method of a tracing object. If the method raises, log the error and return ``None``."""
+    """Call a method of a tracing object. If the method raises, log the error and return ``None``.
+
+    Errors such as ``SystemExit`` count too: they would end the thread of a listener between a message and its outcome.
+    On the main thread Ctrl-C passes, because it may come at any moment there.
+    """
     try:
         return call(*arguments, **named)
-    except Exception:
+    except BaseException as error:
+        if ends_program(error):
+            raise
         log.warning("tracing failed; the message is sent or delivered as usual", exc_info=True)
         return None
 
@@ -172,17 +183,22 @@ class Traces:
 
     Args:
         tracing: the tracing object of this connection.
-        runtime: makes the dispatcher.
+        runtime: has the loop, and makes the helper thread.
     """
 
     def __init__(self, tracing: Tracing, runtime: Runtime) -> None:
         self._tracing = tracing
         self._runtime = runtime
-        self._dispatcher: Dispatcher | None = None
+        self._elsewhere = runtime.helper("pyjmsack-tracing")
         self._waiting: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
         self._scheduled = False
+        self._runs = False
+        """Whether the helper thread makes calls. The loop alone writes it."""
+        self._at_work = 0
+        """The number of calls that the helper thread is in: 0 or 1."""
         self._dropped = 0
-        self._closed = False
+        self._over: Completion[None] | None = None
+        """Succeeds when no call waits any more. ``None`` until the connection is closed."""
 
     def leads_to(self, metadata: ConnectionMetadata, client_id: str) -> None:
         """Remember which broker the connection leads to. Called when the connection was opened or restored."""
@@ -212,33 +228,55 @@ class Traces:
         safely(operation.end)
 
     def later(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """Let the dispatcher make a call soon. The loop and callers may use this."""
+        """Let the helper thread make a call soon. The loop and callers may use this."""
         if len(self._waiting) >= MOST:
             self._dropped += 1
             if self._dropped == 1:
                 log.warning("an exporter or span processor blocks: %d spans wait, and further spans are dropped", MOST)
             return
         self._waiting.append((call, arguments))
-        if not self._scheduled and not self._closed:  # after the end of the dispatcher nobody would make the call
+        if not self._scheduled and self._over is None:  # a close looks for calls itself
             self._scheduled = True
             self._runtime.call_later(GATHER, self._wake)
 
     def _wake(self) -> None:
-        if self._closed:  # the timer was started before the close
-            return
-        if self._dispatcher is None:
-            self._dispatcher = self._runtime.dispatcher("pyjmsack-tracing")
-        self._dispatcher.submit(self._run)
+        """Let the helper thread make the calls that wait. Runs on the loop."""
+        self._scheduled = False  # before the calls are taken, so that a call that comes later schedules another run
+        if not self._runs:
+            self._runs = True
+            self._elsewhere(self._run, self._ran)
 
     def _run(self) -> None:
-        self._scheduled = False  # before the calls are taken, so that a call that comes later schedules another run
+        """Make the calls that wait. Runs on the helper thread."""
         for call, arguments in taken(self._waiting):
+            self._at_work = 1
             safely(call, *arguments)
+            self._at_work = 0
+
+    def _ran(self) -> None:
+        """Look once more, because a call may have come when the helper thread was about to end. Runs on the loop."""
+        self._runs = False
+        if self._waiting:
+            self._wake()
+        elif self._over is not None:
+            self._over.succeed()
+
+    def _finish(self, over: Completion[None]) -> None:
+        self._over = over
+        self._wake()
 
     def close(self, deadline: Deadline) -> Steps[None]:
-        """Make the calls that still wait, then end the dispatcher."""
-        self._run()
-        self._closed = True
-        if self._dispatcher is not None:
-            yield from all_called(self._dispatcher, deadline)
-            self._dispatcher.close(deadline.extended(LAST_CALLS))
+        """Wait until the calls that wait are made, but not longer than the deadline, or ``LAST_SPANS`` seconds if less
+        is left. Then drop the other calls, because the code of the user may never return.
+        """
+        over: Completion[None] = Completion()
+        self._runtime.submit(self._finish, over)  # behind what fails the last sends, whose spans then wait, too
+        left = deadline.remaining()
+        yield over, None if left is None else max(left, LAST_SPANS)
+        dropped = self._at_work + sum(1 for _ in taken(self._waiting))
+        if dropped:
+            log.warning(
+                "the connection is closed, and %d spans that were not ended within jms.closeTimeout are dropped:"
+                " an exporter or span processor blocks",
+                dropped,
+            )

@@ -28,7 +28,7 @@ from opentelemetry.trace import (
 
 from pyjmsack.destination import Destination
 from pyjmsack.kept import LONGEST
-from pyjmsack.loggers import get_logger
+from pyjmsack.loggers import ends_program, get_logger
 from pyjmsack.message import Message
 from pyjmsack.otel.limits import PropertyGetter, PropertySetter, property_name
 from pyjmsack.otel.settings import Hook, Settings
@@ -467,7 +467,9 @@ def call(hook: Hook | None, span: Span, message: Message) -> None:
     if hook is not None and span.is_recording():
         try:
             hook(span, message)
-        except Exception:
+        except BaseException as error:
+            if ends_program(error):
+                raise
             log.warning("a hook of the instrumentation raised", exc_info=True)
 
 

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import Command, Later, refuse_commands, run_commands, taken
+from pyjmsack.core.runtime import Command, Elsewhere, Later, refuse_commands, run_commands, taken
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import ConnectionLostException, IllegalStateException
 from pyjmsack.io.forks import when_forked
@@ -263,6 +263,10 @@ class SyncRuntime:
     def lock(self) -> AbstractContextManager[Any]:
         """Return a new lock. A signal handler may take the lock again if its thread holds the lock already."""
         return threading.RLock()
+
+    def helper(self, name: str) -> Elsewhere:
+        """Return a function like :attr:`elsewhere` with a thread of its own."""
+        return Helpers(self.loop, name, 1).elsewhere
 
     def dispatcher(self, name: str) -> ThreadDispatcher:
         """Return a new dispatcher."""

@@ -100,6 +100,9 @@ class FakeRuntime:
     def elsewhere(self, work: Callable[[], None], then: Callable[[], None]) -> None:
         self.work.append((work, then))
 
+    def helper(self, name: str) -> Callable[[Callable[[], None], Callable[[], None]], None]:
+        return self.elsewhere
+
     def away(self, work: Callable[[], Any]) -> Any:
         return work()
 
@@ -250,11 +253,12 @@ class FakeInbound:
 class Bench:
     """A started connection on fakes."""
 
-    def __init__(self, *options: str, runtime: FakeRuntime | None = None) -> None:
+    def __init__(self, *options: str, runtime: FakeRuntime | None = None, tracing: Any = None) -> None:
         self.runtime = runtime or FakeRuntime()
         self.provider: Any = FakeProvider()
         url = parse_url("amqp://broker?" + "&".join(options))
-        self.connection = Connection(url, self.runtime, self.provider, ConnectionInfo("me"), lambda session: FakeFace())
+        me = ConnectionInfo("me")
+        self.connection = Connection(url, self.runtime, self.provider, me, lambda session: FakeFace(), tracing=tracing)
         self.run = self.runtime.run
         self.run(self.connection.open())
         self.connection.start()

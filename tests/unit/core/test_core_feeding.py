@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from core_fakes import Bench, FakeInbound
@@ -18,14 +20,14 @@ from pyjmsack.core.steps import Steps
 from pyjmsack.errors import RequestTimedOutException
 from pyjmsack.message import Message
 from pyjmsack.sync._face import SessionFace as SyncFace
-from pyjmsack.types import AckMode
+from pyjmsack.types import AckMode, Outcome
 
 
 class Fed:
     """A session of one face, whose dispatchers run when the test says so."""
 
-    def __init__(self, name: str, mode: int, *options: str) -> None:
-        self.bench = Bench(*options)
+    def __init__(self, name: str, mode: int, *options: str, tracing: Any = None) -> None:
+        self.bench = Bench(*options, tracing=tracing)
         self._face: Callable[[Session], Any] = self._aio if name == "aio" else self._sync
         self.bench.connection._face = self._face
         self.session = self.bench.session(mode)
@@ -120,6 +122,58 @@ def test_a_worker_is_free_again_although_what_follows_its_listener_failed(
     fed.bench.arrive(fed.consumer, "c")
     fed.work()
     assert heard == ["a", "b", "c"]
+
+
+class Tracing:
+    """A tracing whose method ``place`` raises ``error``; each of its methods returns a mock otherwise."""
+
+    def __new__(cls, place: str, error: BaseException) -> Any:
+        tracing = MagicMock()
+        consumer = tracing.consumer.return_value
+        calls = {
+            "process": consumer.process,
+            "end": consumer.process.return_value.end,
+            "leave": consumer.process.return_value.leave,
+            "settle": consumer.settle,
+            "settled": consumer.settle.return_value.end,
+        }
+        calls[place].side_effect = error
+        return tracing
+
+
+def on_a_thread(call: Callable[[], None]) -> None:
+    """Run a call on a thread that no signal handler runs on. The call may raise no error."""
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(call).exception(60) is None
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit, BaseException])
+@pytest.mark.parametrize("place", ["process", "end", "leave", "settle", "settled"])
+def test_no_error_of_a_tracing_keeps_a_message_from_its_listener_and_its_outcome(
+    face: str, place: str, error: type[BaseException], concurrency: int
+) -> None:
+    """S124, S127: the messages had no outcome, and the workers counted as busy for ever."""
+    fed = Fed(face, AckMode.AUTO_ACKNOWLEDGE, tracing=Tracing(place, error("on purpose")))
+    heard: list[Any] = []
+    fed.consumer.set_listener(lambda message: heard.append(message.body), concurrency)
+    fed.bench.arrive(fed.consumer, "a", "b", "c")
+    on_a_thread(fed.work)
+    assert sorted(heard) == ["a", "b", "c"]
+    assert sorted(fed.bench.outcomes()) == [(name, Outcome.ACCEPTED) for name in sorted(heard)]
+
+
+@pytest.mark.parametrize("place", ["end", "settle", "settled"])
+def test_ctrl_c_in_the_code_of_a_tracing_ends_the_program_and_the_message_has_its_outcome(place: str) -> None:
+    """S127: on the main thread, on which the asyncio face calls listeners."""
+    fed = Fed("aio", AckMode.AUTO_ACKNOWLEDGE, tracing=Tracing(place, KeyboardInterrupt()))
+    fed.consumer.set_listener(lambda message: None, 2)
+    fed.bench.arrive(fed.consumer, "a")
+    with pytest.raises(KeyboardInterrupt):
+        fed.work()
+    assert fed.bench.outcomes() == [("a", Outcome.ACCEPTED)]
+    assert fed.consumer.listening.workers is not None
+    assert not fed.consumer.listening.workers._worker_of
 
 
 class Turns:
