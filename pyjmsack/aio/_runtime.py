@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
 
-from pyjmsack.core.runtime import Command, Elsewhere, Later, run_commands
+from pyjmsack.core.runtime import Command, Elsewhere, Later, SecondRun, run_commands
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import own_lock, when_forked
@@ -72,6 +72,7 @@ class AioRuntime:
         process waits for the end of such work, so that no file is half written."""
         self._outbox: deque[Command] = deque()
         self._scheduled = False
+        self._second_run = SecondRun()
         self._pid = os.getpid()
         _runtimes.add(self)
 
@@ -95,7 +96,9 @@ class AioRuntime:
         elsewhere = loop.is_running() and asyncio._get_running_loop() is not loop
         self._scheduled = True
         try:
-            (loop.call_soon_threadsafe if elsewhere else loop.call_soon)(self._run)
+            call_soon = loop.call_soon_threadsafe if elsewhere else loop.call_soon
+            call_soon(self._run)
+            self._second_run.ask(call_soon, loop.call_later, self._run)
         except BaseException:  # the loop is closed: each later command must get the error, too
             self._scheduled = False
             raise

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from math import inf
+from time import monotonic
 from typing import Any, Protocol, TypeVar
 
 from pyjmsack.core.steps import Deadline, Steps
@@ -21,6 +23,7 @@ __all__ = [
     "Elsewhere",
     "Later",
     "Runtime",
+    "SecondRun",
     "all_called",
     "refuse_commands",
     "run_commands",
@@ -36,10 +39,14 @@ T_co = TypeVar("T_co", covariant=True)
 Command = tuple[Callable[..., Any], tuple[Any, ...]]
 Elsewhere = Callable[[Callable[[], None], Callable[[], None]], None]
 """``elsewhere(work, then)`` runs ``work`` on another thread, and then ``then`` on the loop."""
+_NOTHING: Command = (lambda: None, ())
+"""Stands for the command that was taken before the first one."""
 LAST_CALLS = 5.0
 """Seconds after the deadline of a ``close()`` in which completion listeners and event listeners still run. All sessions
 of a connection share this time. The listeners need this time, because a send without an answer fails only at the
 deadline (S74)."""
+SECOND_RUN = 0.5
+"""Seconds until the loop runs an outbox a second time, in case the first run was lost."""
 
 
 def run_commands(outbox: deque[Command], again: Callable[[], object]) -> None:
@@ -49,24 +56,69 @@ def run_commands(outbox: deque[Command], again: Callable[[], object]) -> None:
     An error such as ``SystemExit`` of a program's code ends this function too. The other commands then stay in the
     outbox.
 
+    Under asyncio a signal handler may raise between any two steps. A command is looked at before it is taken, and put
+    back if it had not begun, so that no such error loses it.
+
     Args:
         again: called before such an error is raised, so that the loop runs the other commands later, if it goes on.
     """
-    arguments: tuple[Any, ...] = ()
+    entry = begun = _NOTHING
     while outbox:
         try:
             while outbox:
-                command, arguments = outbox.popleft()
-                command(*arguments)
+                entry = outbox[0]
+                outbox.popleft()
+                begun = entry
+                entry[0](*entry[1])
         except Exception as error:
-            _fail(arguments, error)
+            _note_failure(outbox, entry, begun, error)
             log.error("a command of the provider failed", exc_info=error)
         except BaseException as error:
             failure = JMSException(f"a command of the provider was ended by {type(error).__name__}: {error}")
             failure.__cause__ = error
-            _fail(arguments, failure)
+            _note_failure(outbox, entry, begun, failure)
             again()
             raise
+
+
+def _note_failure(outbox: deque[Command], entry: Command, begun: Command, error: Exception) -> None:
+    """Tell the call that waits for the command that began. Put a command back that was taken and had not begun."""
+    if entry is begun:
+        _fail(entry[1], error)
+    elif not outbox or outbox[0] is not entry:
+        outbox.appendleft(entry)
+
+
+class SecondRun:
+    """Lets the loop run an outbox once more, a moment after it was told to run it.
+
+    The first run may be lost: if a signal handler of a program with asyncio raises at its first step, asyncio drops the
+    call. Everybody who submits a command would believe for ever that a run is on its way. A second run finds nothing to
+    do otherwise. One timer serves all runs of a short time, so that a burst costs only a look at the clock.
+    """
+
+    __slots__ = ("_covered",)
+
+    def __init__(self) -> None:
+        self._covered = -inf
+        """The time until which a timer that was set serves each run."""
+
+    def ask(self, call_soon: Callable[..., object], call_later: Callable[..., object], run: Callable[[], None]) -> None:
+        """Let the loop call ``run`` after ``SECOND_RUN`` seconds, unless a timer of this object serves the present
+        moment, too.
+
+        Args:
+            call_soon: makes a call on the loop, such as ``call_soon_threadsafe``.
+            call_later: sets a timer. Called on the loop.
+            run: runs the outbox.
+
+        Raises:
+            RuntimeError: the loop is closed.
+        """
+        now = monotonic()
+        if now >= self._covered:
+            call_soon(call_later, SECOND_RUN, run)
+            self._covered = now + SECOND_RUN / 2
 
 
 def refuse_commands(outbox: deque[Command], error: Exception) -> None:

@@ -445,8 +445,8 @@ class Unsettled:
 
     def send_outcomes(self, runs: Runs) -> None:
         """Send outcomes that were chosen before, each of them once. Runs on the loop."""
-        settle = self._provider.settle
         try:
+            settle = self._provider.settle
             for outcome, inbounds in runs:
                 for inbound in inbounds:
                     if not inbound.sent:
@@ -458,13 +458,13 @@ class Unsettled:
 
     def _send(self, inbound: Inbound, outcome: Outcome, joins: bool) -> None:
         """Send an outcome that was chosen before, once. Runs on the loop."""
-        if not inbound.sent:
-            try:
+        try:
+            if not inbound.sent:
                 inbound.sent = True
                 self._provider.settle(inbound, outcome, joins)
-            except BaseException as error:  # such as MemoryError; the caller believes that the outcome is on its way
-                self._provider.lose(error)
-                raise
+        except BaseException as error:  # such as MemoryError; the caller believes that the outcome is on its way
+            self._provider.lose(error)
+            raise
 
     def _send_after_all(self, runs: Runs) -> None:
         """Submit outcomes again, because the call of the caller that chose them was interrupted."""

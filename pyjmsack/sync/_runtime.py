@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from pyjmsack.core.runtime import Command, Elsewhere, Later, refuse_commands, run_commands, taken
+from pyjmsack.core.runtime import Command, Elsewhere, Later, SecondRun, refuse_commands, run_commands, taken
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import ConnectionLostException, IllegalStateException
 from pyjmsack.io.forks import when_forked
@@ -80,6 +80,7 @@ class SyncRuntime:
         self._pid = os.getpid()
         self._outbox: deque[Command] = deque()
         self._woken = False
+        self._second_run = SecondRun()
         self._waking = False
         """Whether a thread set ``_woken`` and may not have told the loop yet."""
         self._lazy = False
@@ -175,6 +176,7 @@ class SyncRuntime:
     def _tell_loop(self) -> None:
         try:
             self.loop.call_soon_threadsafe(self._run)
+            self._second_run.ask(self.loop.call_soon_threadsafe, self.loop.call_later, self._run)
         except RuntimeError:  # the loop has ended, because another thread or a signal handler closed the connection
             if self._lost is None and self._usable():
                 raise
