@@ -82,9 +82,16 @@ def run_commands(outbox: deque[Command], again: Callable[[], object]) -> None:
 
 
 def _note_failure(outbox: deque[Command], entry: Command, begun: Command, error: Exception) -> None:
-    """Tell the call that waits for the command that began. Put a command back that was taken and had not begun."""
+    """Tell the call that waits for the command that began. Put a command back that was taken and had not begun.
+
+    Nobody waits for outcomes of messages. Their owner is told here, because the error may have come before the first
+    step of the command, which could not catch it.
+    """
     if entry is begun:
         _fail(entry[1], error)
+        tell = getattr(getattr(entry[0], "__self__", None), "on_failed_command", None)
+        if tell is not None:
+            tell(error)
     elif not outbox or outbox[0] is not entry:
         outbox.appendleft(entry)
 

@@ -456,6 +456,11 @@ class Unsettled:
             self._provider.lose(error)
             raise
 
+    def on_failed_command(self, error: BaseException) -> None:
+        """End the connection, because a command of this object failed, perhaps before its first step. The runtime calls
+        this method."""
+        self._provider.lose(error)
+
     def _send(self, inbound: Inbound, outcome: Outcome, joins: bool) -> None:
         """Send an outcome that was chosen before, once. Runs on the loop."""
         try:

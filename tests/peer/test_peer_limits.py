@@ -17,6 +17,7 @@ from polling import wait_until
 from proton import Condition, Link, uint, ushort
 
 from pyjmsack import (
+    ConnectionLostException,
     InvalidDestinationException,
     InvalidSelectorException,
     JMSException,
@@ -224,6 +225,22 @@ def test_a_sender_that_counts_backwards_gives_itself_no_credit(face: Face, engin
     flood += [transfer(number, text("x")) for number in range(3000)]
     peer.do(lambda: peer.connections[0].write_raw(b"".join(flood)))
     ends_alone(peer, consumer, neighbour)
+
+
+@pytest.mark.parametrize("timeout", [0, 60])
+def test_a_sender_that_counts_very_far_ends_the_connection_with_proton(face: Face, timeout: int) -> None:
+    """AMQP 1.0 2.6.7: proton takes over the count, and could not hold the credit that was due then. ``receive`` raised
+    ``OverflowError`` or got nothing any more."""
+    peer = face.peer()
+    connection = face.connect(peer, "jms.prefetchPolicy.all=0", "amqp.engine=proton")
+    session = connection.create_session()
+    consumer = session.create_consumer(Queue("far"))
+    far = described(0x13, [uint(0), uint(1000), uint(0), uint(1000), uint(0), uint(2**31), uint(0)])
+    frame = struct.pack(">IBBH", len(far) + 8, 2, 0, 1) + far
+    peer.do(lambda: peer.connections[0].write_raw(frame))
+    session.create_consumer(Queue("next"))  # its answer comes behind the count
+    with pytest.raises(ConnectionLostException, match="impossible count"):
+        consumer.receive(timeout=timeout)
 
 
 def ends_alone(peer: Peer, consumer: Any, neighbour: Any) -> None:

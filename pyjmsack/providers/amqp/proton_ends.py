@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from proton import Condition, Delivery, Endpoint, Link, Receiver, Sender, Session
 
+from pyjmsack.errors import ConnectionLostException
 from pyjmsack.providers.amqp.engine import StateError
 from pyjmsack.providers.amqp.engine.deliveries import Assembly
 from pyjmsack.providers.amqp.engine.performatives import Attach, Error
@@ -344,13 +345,23 @@ class ProtonReceiver(ProtonLink):
         if self._link is not None:
             self._allowed += credit
             self._link.drain_mode = False
-            self._link.flow(credit)
+            self._flow(self._link.flow, credit)
 
     def start_drain(self, credit: int = 0) -> None:
         """Add ``credit`` to the credit of the link, and ask the peer to use up the whole credit now."""
         if self._link is not None:
             self._allowed += credit
-            self._link.drain(credit)
+            self._flow(self._link.drain, credit)
+
+    def _flow(self, act: Callable[[int], None], credit: int) -> None:
+        """Grant credit. End the connection if proton cannot hold the number, because the peer counted backwards very
+        far: proton takes over the count of the peer, and has 32 bits for the credit."""
+        try:
+            act(credit)
+        except OverflowError as error:
+            impossible = ConnectionLostException(f"the peer sent an impossible count of messages: {error}")
+            impossible.__cause__ = error
+            self._engine.fail(impossible)
 
     def bring_rest(self) -> None:
         """Grant credit for the rest of a message that is :attr:`cut_short`. The rest uses up this credit."""

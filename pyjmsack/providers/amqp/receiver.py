@@ -252,8 +252,8 @@ class AmqpReceiver(AmqpLink):
         if len(self._drains.waiting) == 1:
             self._credit.pulling = False
             self._engine.barrier()  # a grant goes out before the drain, so that Artemis delivers first
+            self._drains.begin(credit or 1)  # before the request, which ends the drain if it ends the connection
             self._link.start_drain(0 if credit else 1 - self._link.credit)
-            self._drains.begin(credit or 1)
 
     def stop(self, done: Completion[None]) -> None:
         """Stop the deliveries: take the credit back by a drain, and give back to the broker the messages that still

@@ -20,6 +20,7 @@ from core_fakes import FakeRuntime
 from pyjmsack import aio
 from pyjmsack.aio import _runtime
 from pyjmsack.aio._runtime import HAS_CANCELLING, AioRuntime, SessionLock, TaskDispatcher, ends_task, make_task
+from pyjmsack.core import runtime as core_runtime
 from pyjmsack.core.guard import nothing
 from pyjmsack.core.runtime import all_called, run_commands
 from pyjmsack.core.steps import Deadline, Steps
@@ -277,6 +278,92 @@ def test_a_log_handler_that_raises_leaves_no_caller_waiting_s127() -> None:
 
     run_commands(deque([(fail, (done,))]), lambda: None)
     assert isinstance(done.error, RuntimeError)
+
+
+class Interrupted(deque[Any]):
+    """An outbox at which a signal handler raises, once, just after a command was taken out."""
+
+    def __init__(self, commands: list[Any], error: BaseException) -> None:
+        super().__init__(commands)
+        self._errors = [error]
+
+    def popleft(self) -> Any:
+        command = super().popleft()
+        if self._errors:
+            raise self._errors.pop()
+        return command
+
+
+@pytest.mark.parametrize("error", [TimeoutError("a signal"), KeyboardInterrupt("a signal")])
+def test_a_command_that_was_taken_and_did_not_begin_is_not_lost_s127(error: BaseException) -> None:
+    """A signal handler of an asyncio program may raise at any step. The command was gone, and nobody was told."""
+    seen: list[str] = []
+    again: list[None] = []
+    outbox = Interrupted([(seen.append, ("a",)), (seen.append, ("b",))], error)
+    if isinstance(error, KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):
+            run_commands(outbox, lambda: again.append(None))
+        assert again == [None]
+    run_commands(outbox, lambda: None)
+    assert seen == ["a", "b"]
+
+
+def lose_first_run(loop: asyncio.AbstractEventLoop, runtime: SyncRuntime | AioRuntime, name: str) -> list[object]:
+    """Let a loop drop the first run of an outbox, as asyncio does if a signal handler raises at its first step."""
+    call_soon, lost = getattr(loop, name), list[object]()
+
+    def losing(callback: Callable[..., object], *arguments: Any, **context: Any) -> object:
+        if callback == runtime._run and not lost:
+            lost.append(callback)
+            return call_soon(nothing)
+        return call_soon(callback, *arguments, **context)
+
+    setattr(loop, name, losing)
+    return lost
+
+
+def test_an_asyncio_connection_goes_on_after_a_lost_run_of_its_commands_s127() -> None:
+    """Nothing of the connection ran any more, because each command believed that a run was on its way."""
+
+    async def main() -> list[str]:
+        loop, seen, over = asyncio.get_running_loop(), list[str](), asyncio.Event()
+        runtime = AioRuntime(loop, lambda: seen.append("flush"))
+        lost = lose_first_run(loop, runtime, "call_soon")
+        runtime.submit(seen.append, "a")
+        runtime.submit(over.set)
+        await asyncio.wait_for(over.wait(), PATIENCE)
+        assert lost
+        await asyncio.sleep(0)
+        return seen
+
+    assert asyncio.run(main()) == ["a", "flush"]
+
+
+def test_a_blocking_connection_goes_on_after_a_lost_run_of_its_commands_s127() -> None:
+    """The same on the thread of the loop, where only an error such as ``MemoryError`` can have this effect."""
+    runtime = SyncRuntime(acquire(), nothing)
+    over = threading.Event()
+    try:
+        lost = lose_first_run(runtime.loop, runtime, "call_soon_threadsafe")
+        runtime.submit(over.set)
+        assert over.wait(PATIENCE)
+        assert lost
+    finally:
+        vars(runtime.loop).pop("call_soon_threadsafe", None)
+        runtime.close()
+
+
+def test_one_timer_makes_up_for_all_lost_runs_of_a_short_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timer for each burst would cost more than the burst. Each run is followed by a timer that was set before it or
+    with it."""
+    now, timers = [100.0], list[float]()
+    monkeypatch.setattr(core_runtime, "monotonic", lambda: now[0])
+    second = core_runtime.SecondRun()
+    runs = [100.0 + step / 100 for step in range(100)]
+    for now[0] in runs:
+        second.ask(lambda call, *arguments: call(*arguments), lambda delay, _: timers.append(now[0] + delay), nothing)
+    assert len(timers) <= 5
+    assert all(any(0 < timer - run <= core_runtime.SECOND_RUN for timer in timers) for run in runs)
 
 
 def test_idle_waits_for_the_call_at_work_s124(dispatcher: ThreadDispatcher) -> None:

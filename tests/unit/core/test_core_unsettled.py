@@ -203,6 +203,27 @@ def test_recover_hands_out_no_message_again_whose_outcome_was_chosen_before_ctrl
     assert consumer.receiving.receive_now() is None
 
 
+def test_an_outcome_whose_command_did_not_begin_ends_the_connection_s95(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S95: under asyncio a signal handler may raise before the first step of the command, which could not catch it. The
+    outcome was lost, and ``accept()`` had succeeded."""
+
+    def interrupted(*_: object) -> None:
+        raise TimeoutError("a signal")
+
+    bench = Bench()
+    session = bench.session(AckMode.INDIVIDUAL_ACKNOWLEDGE)
+    consumer = bench.consumer(session)
+    lost: list[BaseException] = []
+    monkeypatch.setattr(bench.provider, "lose", lost.append, raising=False)
+    monkeypatch.setattr(Unsettled, "_send", interrupted)
+    bench.arrive(consumer, "a")
+    message = consumer.receiving.receive_now()
+    assert message is not None
+    session.settle_message(message, Outcome.ACCEPTED)
+    bench.runtime.turn()
+    assert [str(error) for error in lost] == ["a signal"]
+
+
 # -- the window of unacknowledged messages ----------------------------------------------------------------------
 
 
