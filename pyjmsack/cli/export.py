@@ -22,15 +22,29 @@ from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting
 from pyjmsack.cli.whole import Whole
 
-__all__ = ["LeftOut", "export", "opened_output", "write_all"]
+__all__ = ["LeftOut", "export", "file_argument", "opened_output", "write_all"]
 
 
 _READER_GONE = "the reader of standard output ended"
 
 
+def _none_if_dash(context: click.Context, parameter: click.Parameter, file: Path | None) -> Path | None:
+    """Return ``None``, which means standard output, for ``-``, as other commands read standard input for it."""
+    return None if file == Path("-") else file
+
+
+file_argument = click.argument(
+    "file",
+    required=False,
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    callback=_none_if_dash,
+)
+"""The file that an export writes. ``None`` means standard output."""
+
+
 @click.command()
 @click.argument("queue")
-@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@file_argument
 @connection_options
 @jolokia_option
 @selector_option
@@ -49,7 +63,7 @@ def export(
     take: bool,
     as_json: bool,
 ) -> None:
-    """Write the messages of QUEUE to FILE, or to standard output, as JSON lines that `pyjmsack import` reads.
+    """Write the messages of QUEUE to FILE, or to standard output (`-`), as JSON lines that `pyjmsack import` reads.
 
     \b
     pyjmsack export orders orders.jsonl

@@ -97,6 +97,18 @@ def test_an_export_that_fails_at_once_leaves_no_file_that_stops_the_next(
         file.unlink()
 
 
+@pytest.mark.parametrize("dead", [False, True])
+def test_a_dash_is_standard_output_and_no_file(
+    cli: Cli, queue_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dead: bool
+) -> None:
+    """A script that waited for the lines got none, and found a file with the name ``-`` later."""
+    put(cli.url, queue_name, ["a"])
+    monkeypatch.chdir(tmp_path)
+    said = cli.ok("dlq", "export", "-", "--queue", queue_name) if dead else cli.ok("export", queue_name, "-")
+    assert [json.loads(line)["body"] for line in said.splitlines()] == ["a"]
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_a_user_who_may_not_manage_is_told_that_the_name_was_not_checked(guarded: Cli, queue_name: str) -> None:
     """And can still browse."""
     login = ["--user", "alice"]

@@ -28,6 +28,7 @@ from pyjmsack.providers.amqp import opening
 from pyjmsack.providers.amqp.engine.performatives import Open
 from pyjmsack.providers.amqp.engines import EngineOptions
 from pyjmsack.providers.amqp.name_sizes import ATTACH_BESIDES
+from pyjmsack.providers.failover.blame import MOST_LOSSES, MOST_SILENT_LOSSES
 
 GUILTY = Queue("guilty")
 
@@ -73,14 +74,14 @@ def test_a_rebuilt_link_that_ends_each_connection_is_closed_and_the_neighbour_go
 
 
 def test_a_connection_that_is_cut_nine_times_while_one_link_is_rebuilt_alone_closes_nothing(face: Face) -> None:
-    """S104: a bad network is nobody's fault. The first cut meets the whole burst, and the others this link alone."""
+    """S104: a bad network is nobody's fault. Three cuts meet the whole burst, and nine this link alone."""
     peer = face.peer()
     connection = face.failover(peer, options="failover.maxReconnectDelay=20")
     events = Events(connection)
     session = connection.create_session()
     producer = session.create_producer(Queue("good"))
     consumer = session.create_consumer(GUILTY)
-    cuts = iter(range(10))
+    cuts = iter(range(MOST_LOSSES + MOST_SILENT_LOSSES - 1))
 
     def cut(link: PeerLink) -> None:
         if to_guilty(link.link) and next(cuts, None) is not None:

@@ -16,7 +16,7 @@ from pyjmsack.cli.dlq.letters import Places, cause_of, origin_of, place_of
 from pyjmsack.cli.dlq.moving import Retried, ask_to_retry, rounds_of, run_rounds
 from pyjmsack.cli.errors import Failure, fail_because
 from pyjmsack.cli.existing import check_target, create_option
-from pyjmsack.cli.export import LeftOut, opened_output, write_all
+from pyjmsack.cli.export import LeftOut, file_argument, opened_output, write_all
 from pyjmsack.cli.managing import (
     ask_before,
     by_broker,
@@ -304,13 +304,13 @@ def _each_to(
 
 
 @dlq.command("export")
-@click.argument("file", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@file_argument
 @connection_options
 @choosing
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most N.")
 @json_option
 def export_letters(file: Path | None, login: Login, wanted: Wanted, limit: int | None, as_json: bool) -> None:
-    """Write dead letters to FILE, or to standard output, as JSON lines; the queue keeps them.
+    """Write dead letters to FILE, or to standard output (`-`), as JSON lines; the queue keeps them.
 
     \b
     pyjmsack dlq export dead.jsonl --origin orders

@@ -99,7 +99,7 @@ class Member:
                 self._finish(error)
                 return
             if not step.done:
-                self._limit("restoring the open objects at")  # for each step, because there is one for each object
+                self._limit("restoring the open objects at")  # for each step, because there may be many
                 self.provider.flush()
                 step.add_callback(self._advance)
                 return

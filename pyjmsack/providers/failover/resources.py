@@ -255,9 +255,9 @@ class Resources:
         self.ended: dict[int, BaseException] = {}
         """For each session that a broker ended or refused and the caller has not closed yet, the error."""
         self.blame = Blame()
-        """Counts the connections that were lost while everything was being restored. From the second attempt on, each
-        session and each link (the path of one producer or consumer) is requested alone, so that the guilty one can be
-        found."""
+        """Counts the connections in a row that were lost while everything was being restored."""
+        self.suspects: frozenset[int] = frozenset()
+        """The ids of the sessions and links that were being requested when such a connection was lost last."""
         self.ended_at: set[BrokerUrl] = set()
         """The brokers that opened an object and ended it again, while everything was being restored."""
         self.refused_since: float | None = None

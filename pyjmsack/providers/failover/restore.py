@@ -27,6 +27,12 @@ PATIENCE = 60.0
 """The number of seconds for which brokers may refuse or end sessions before such a session is closed alone. A broker at
 its limit may still count the sessions of a lost connection. Artemis forgets a silent connection after 60 seconds."""
 
+MOST_GROUPS = 8
+"""The largest number of groups into which the suspected sessions and links are divided. So a restore that looks for the
+guilty one costs a few round trips, even if there are thousands of objects."""
+
+Suspect = SessionInfo | ProducerInfo | ConsumerInfo
+"""What may be to blame for a lost connection."""
 I = TypeVar("I", SessionInfo, ProducerInfo, ConsumerInfo, TemporaryInfo)  # noqa: E741 - as in "info"
 R = TypeVar("R")
 Create = Callable[[I, Completion[None]], None]
@@ -62,14 +68,14 @@ class Restoration:
         self._member = member
         self._closes_links = closes_links
         self._rename = rename
-        self._alone: int | None = None
-        """The id of the session, or of the link (the path of one producer or consumer), that is requested alone.
-        ``None`` if nothing or several things are requested."""
+        self._asked: Sequence[int] = ()
+        """The ids of the sessions and links that are requested in the present burst. A link is the path of one producer
+        or consumer."""
 
     def steps(self, provider: Provider, metadata: ConnectionMetadata) -> Iterator[Completion[Any]]:
         """Restore everything in the order of S103. All requests leave in one burst. If there are temporary
-        destinations, two bursts are needed, because the other requests contain the new names. After a loss each session
-        and each link is requested alone, so that the one that is to blame can be found.
+        destinations, two bursts are needed, because the other requests contain the new names. If one session or link
+        may be to blame for losses, there are more bursts (:meth:`_bursts`).
 
         Raises:
             JMSException: the broker refused something.
@@ -90,17 +96,9 @@ class Restoration:
             provider.create_consumer(info, sinks[info.id], done)
 
         create_consumer = checked(check_consumer, metadata, create)
-        reopen = partial(self._open, provider, create_consumer)
-        if resources.blame.losses:
-            for info in sessions:
-                yield from reopen([info], [], [])
-            for producer in producers:
-                yield from reopen([], [producer], [])
-            for consumer in consumers:
-                yield from reopen([], [], [consumer])
-        else:
-            yield from reopen(sessions, producers, consumers)
-        self._alone = None
+        for burst in self._bursts([*sessions, *producers, *consumers]):
+            yield from self._open(provider, create_consumer, burst)
+        self._asked = ()
         for number, record in resources.consumers.items():
             if record.started:
                 provider.start_consumer(number)
@@ -111,21 +109,39 @@ class Restoration:
         _close_all(provider.close_session, sessions, resources.sessions)
         _close_all(provider.delete_temporary, temporaries, resources.temporaries)
 
+    def _bursts(self, infos: list[Suspect]) -> list[list[Suspect]]:
+        """Divide everything into the bursts in which it is requested. The order stays, because a link needs its
+        session.
+
+        One burst is the rule, because each burst costs a round trip. The guilty session or link is looked for only
+        after a loss for which the broker gave a reason, or after the third loss in a row: one loss alone is the
+        network's fault. The burst that was lost last is then divided into groups, so that a few losses leave only one
+        suspect.
+        """
+        blame = self._resources.blame
+        if not blame.reasons and blame.losses < MOST_LOSSES:
+            return [infos]
+        # they follow one another, because a burst is a part of this list, and what was closed since then is missing
+        suspects = [info for info in infos if info.id in self._resources.suspects] or infos
+        if not suspects:
+            return []
+        first = infos.index(suspects[0])
+        size = -(-len(suspects) // MOST_GROUPS)
+        groups = [suspects[start : start + size] for start in range(0, len(suspects), size)]
+        return [infos[:first], *groups, infos[first + len(suspects) :]]
+
     def _open(
-        self,
-        provider: Provider,
-        create_consumer: Create[ConsumerInfo],
-        sessions: Sequence[SessionInfo],
-        producers: Sequence[ProducerInfo],
-        consumers: Sequence[ConsumerInfo],
+        self, provider: Provider, create_consumer: Create[ConsumerInfo], infos: Sequence[Suspect]
     ) -> Iterator[Completion[Any]]:
         """Request sessions, producers and consumers in one burst. Wait for the answers, and handle everything that
         arrives together with the last answer: an end of the session or of the connection belongs to these requests."""
-        numbers = [info.id for infos in (sessions, producers, consumers) for info in infos]
-        if not numbers:
+        if not infos:
             return
         resources = self._resources
-        self._alone = numbers[0] if len(numbers) == 1 else None
+        self._asked = [info.id for info in infos]
+        sessions = [info for info in infos if isinstance(info, SessionInfo)]
+        producers = [info for info in infos if isinstance(info, ProducerInfo)]
+        consumers = [info for info in infos if isinstance(info, ConsumerInfo)]
         begun = _ask_all(provider.create_session, sessions)
         attached_producers = _ask_all(provider.create_producer, producers)
         attached_consumers = _ask_all(create_consumer, consumers)
@@ -181,7 +197,9 @@ class Restoration:
         gave a reason. If the broker gave no reason, it is to blame only after many losses, because a bad network is
         more likely.
         """
-        blame, number = self._resources.blame, self._alone
+        blame = self._resources.blame
+        self._resources.suspects = frozenset(self._asked)
+        number = self._asked[0] if len(self._asked) == 1 else None
         again = blame.lost(broker, number, error)
         if number is None or not self._is_final(number):
             return
