@@ -145,6 +145,8 @@ class StompPeer:
         self._pending[f"{subscription},{number}"] = (subscription, number)
         if number in self._returned and self._server == CLASSIC:
             headers = {"redelivered": "true"} | headers
+        if self._server == CLASSIC:  # which writes these lines into each message
+            headers = {"expires": "0", "priority": "4", "timestamp": "0"} | headers
         self.send(
             "MESSAGE",
             body.encode(),

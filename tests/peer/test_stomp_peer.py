@@ -276,7 +276,8 @@ def test_a_message_before_a_text_with_a_nul_in_the_same_burst_is_not_refused_s16
     """Only the message that the rest of the text follows is to blame."""
 
     def message(number: int, body: str) -> str:
-        return f"MESSAGE\nsubscription:{{0}}\nmessage-id:{number}\nack:{number}\npersistent:true\n\n{body}\0\n"
+        own = "destination:q\nexpires:0\npriority:4\ntimestamp:1\npersistent:true"
+        return f"MESSAGE\nsubscription:{{0}}\nmessage-id:{number}\nack:{number}\n{own}\n\n{body}\0\n"
 
     def rule(peer: StompPeer, frame: Received) -> bool:
         if frame.command == "SUBSCRIBE" and not peer.all("NACK"):
@@ -297,7 +298,7 @@ def test_a_name_with_line_feeds_costs_its_message_alone_s118_s166(face: Face, fo
     """Classic does not escape the names of properties. No other message is acknowledged or refused."""
 
     def message(number: int, lines: str) -> str:
-        own = f"subscription:{{0}}\nmessage-id:{number}\ntimestamp:1\npersistent:true"
+        own = f"subscription:{{0}}\nmessage-id:{number}\npriority:4\ntimestamp:1\npersistent:true"
         return f"MESSAGE\n{lines}\n{own}\n\nbody {number}\0\n"
 
     def rule(peer: StompPeer, frame: Received) -> bool:

@@ -164,6 +164,7 @@ class StompEngine:
                 if command == b"MESSAGE":
                     name = raw_header(head, b"\nsubscription:") or b""
                     if last is not None and not last.follow(name, head, refusal):
+                        last.take_torn(frames, head)
                         self._end_behind_text()
                         break
                     self._listener.on_message(name, head, body, refusal)
@@ -321,7 +322,7 @@ class StompEngine:
     def use_secret(self) -> None:
         """Let the names of all further receipts and subscriptions begin with a secret."""
         self._last_message = LastMessage(secrets.token_urlsafe(_SECRET_BYTES).encode() + b"-")
-        self._parser.secret = self._last_message.secret
+        self._parser.own_line = b"\nsubscription:" + self._last_message.secret
 
     def write(self, *pieces: bytes) -> None:
         """Write a frame that asks for no RECEIPT."""

@@ -55,10 +55,11 @@ _LONGEST_NAME = 65536
 of bytes."""
 _DIGITS = 12
 """The largest number of digits of a content-length."""
-_LATE_LINES = (b"\ntimestamp:", b"\nmessage-id:")
+_LATE_LINES = (b"\ntimestamp:", b"\nmessage-id:", b"\npriority:")
 """Classic writes these lines into each MESSAGE. One of them stands behind the line ``ack``, unless the message has more
 than ``_MANY_LINES`` header lines."""
 _MANY_LINES = 96
+_IDS = (b"ack", b"message-id", b"subscription")
 _ACK_LINE = b"\nack:ID\\c"
 """The beginning of the line ``ack`` of Classic."""
 
@@ -106,9 +107,9 @@ class FrameParser:
         also identifies the incomplete body."""
         self.stray = b""
         """The first of the bytes that are not STOMP, after ``broken`` is set."""
-        self.secret = b""
-        """The beginning of the names of all subscriptions, if the broker does not escape the names of properties
-        (:attr:`.StompDialect.bare_text`). Otherwise empty."""
+        self.own_line: bytes | None = None
+        """The beginning of the line ``subscription`` of each MESSAGE, up to the secret, if the broker does not escape
+        the names of properties (:attr:`.StompDialect.bare_text`). Otherwise ``None``."""
         self.proof: bytes | None = None
         """Random bytes that this client sent to the broker, and to nobody else, after the pending frame began. If these
         bytes appear inside the body of this frame, the content-length of the frame is wrong."""
@@ -225,10 +226,10 @@ class FrameParser:
                 command, head = bytes(command), bytes(head)
             if command not in _COMMANDS:
                 command = self._command(data, position, command)
-            if self.secret and command == _MESSAGE:
-                end, body = self._whole_head(data, head, end, body)
-                if command_end + len(head) < end:
-                    head = bytes(data[command_end:end])
+            own_line = self.own_line
+            if own_line is not None and command == _MESSAGE and (head.find(own_line) < 0 or _lacks_line(head)):
+                end, body = _whole_head(data, head, own_line, end, body)
+                head = bytes(data[command_end:end])
             reason = None
             if len(head) > limits.headers:  # a header line has at least two bytes
                 reason = self._head_fault(command, head)
@@ -250,34 +251,11 @@ class FrameParser:
                 return self._keep(data, position, body=body - position)
             refusal = None if reason is None else Refusal(reason, True, body_end + 1 - position)
             text = data[body:body_end]
+            if own_line is not None and text.find(_ACK_LINE) >= 0 and _begins_with_lines(head, bytes(text)):
+                head += b"\n\n"  # which marks it as forged
             frames.append((command, head, bytes(text) if in_place else text, refusal))
             position = body_end + 1
         return size
-
-    def _whole_head(self, data: bytes, head: bytes, end: int, body: int) -> tuple[int, int]:
-        """Return the positions where the header lines of a MESSAGE end and where its body starts, if the name of a
-        property contains an empty line. Otherwise return ``end`` and ``body``.
-
-        ActiveMQ Classic writes the names of properties as they are. An empty line in such a name seems to end the
-        header lines, but the lines that the broker writes itself are still to come. A producer does not know the secret
-        in the line ``subscription``, so this line belongs to the header lines wherever it stands.
-        """
-        stop = data.find(b"\0", body)
-        stop = len(data) if stop < 0 else stop
-        start, name = 0, b"\nsubscription:" + self.secret
-        if head.find(name) < 0:
-            start = data.find(name, body - 1, stop)
-            if start < 0:
-                return end, body
-        for key in _LATE_LINES:
-            if head.find(key) < 0:
-                start = max(start, data.find(key, body - 1, stop))
-        if not start and stop - body > len(_ACK_LINE):
-            found = data.find(_ACK_LINE, body - 1, stop)
-            if found >= 0 and head.count(b"\n") + data.count(b"\n", body, stop) > _MANY_LINES:
-                start = found
-        match = _HEAD_END.search(data, start, stop) if start else None
-        return (end, body) if match is None else match.span()
 
     def _keep(self, data: bytes, position: int, *, body: int = 0, wanted: int = 0) -> int:
         self._body, self._wanted = body, wanted
@@ -358,6 +336,8 @@ class Skipping:
         """While the header lines arrive, the beginning of a line whose end has not arrived yet. While the body arrives,
         the last bytes of the body."""
         self._size = 0
+        self._forged = False
+        """Whether a line that has an id came twice (:func:`.header_lines.is_forged`)."""
         self._rest: int | None = None
         """The number of bytes of the body that are still missing. ``None`` if the length of the body is not known."""
         self._in_body = False
@@ -399,8 +379,8 @@ class Skipping:
         match = _HEAD_END.search(text)
         last = text.rfind(b"\n") if match is None else match.start()
         for line in NAMING.finditer(text, 0, max(0, last)):
-            if len(line[0]) <= self._longest:
-                self._lines.setdefault(line[1], line[0])
+            if len(line[0]) <= self._longest and self._lines.setdefault(line[1], line[0]) != line[0]:
+                self._forged = self._forged or line[1] in _IDS
         if match is None:
             tail = text[last:] if last >= 0 else b""
             self._tail = tail if len(tail) <= self._longest else b""
@@ -424,7 +404,8 @@ class Skipping:
     def frame(self) -> Frame:
         """Return the kept header lines as a frame with a :class:`Refusal` and without a body. Call this only when the
         frame has ended."""
-        return _MESSAGE, b"".join(self._lines.values()), b"", Refusal(self._reason, False, self._size)
+        head = b"".join(self._lines.values())
+        return _MESSAGE, head + b"\n\n" if self._forged else head, b"", Refusal(self._reason, False, self._size)
 
 
 def _length(text: bytes) -> int:
@@ -441,6 +422,40 @@ def _length_fault(command: bytes, length: bytes) -> str:
     if command != _MESSAGE:
         raise _malformed(fault)
     return fault
+
+
+def _lacks_line(head: bytes) -> bool:
+    return head.find(b"\ntimestamp:") < 0 or head.find(b"\nmessage-id:") < 0 or head.find(b"\npriority:") < 0
+
+
+def _whole_head(data: bytes, head: bytes, own_line: bytes, end: int, body: int) -> tuple[int, int]:
+    """Return the positions where the header lines of a MESSAGE end and where its body starts, if the name of a property
+    contains an empty line. Otherwise return ``end`` and ``body``.
+
+    ActiveMQ Classic writes the names of properties as they are. An empty line in such a name seems to end the header
+    lines, but the lines that the broker writes itself are still to come. A producer does not know the secret in the
+    line ``subscription``, so this line belongs to the header lines wherever it stands.
+    """
+    stop = data.find(b"\0", body)
+    stop = len(data) if stop < 0 else stop
+    start = -1
+    for key in (own_line, *_LATE_LINES):
+        if head.find(key) < 0:
+            found = data.find(key, body - 1, stop)
+            if found < 0 and key is own_line:
+                return end, body
+            start = max(start, found)
+    match = _HEAD_END.search(data, start, stop) if start >= 0 else None
+    return (end, body) if match is None else match.span()
+
+
+def _begins_with_lines(head: bytes, body: bytes) -> bool:
+    """Return True if the body of a MESSAGE of Classic begins with so many header lines that the line ``ack`` of the
+    broker is one of them, because the name of a property contained an empty line."""
+    lines = body[: max(0, body.find(b"\n\n"))]
+    if lines.find(_ACK_LINE) < 0 or head.count(b"\n") + lines.count(b"\n") < _MANY_LINES:
+        return False
+    return all(b":" in line for line in lines.split(b"\n"))
 
 
 def _head_end(data: bytes, position: int) -> tuple[int, int]:

@@ -25,7 +25,6 @@ NAMING = re.compile(
 
 _ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 _ALL_BUT_COLONS = bytes({*range(256)} - {*b"\n:"})
-_EMPTY_LINE = re.compile(rb"\n\r?\n")
 _ESCAPED = re.compile(rb"[^\\]*(?:\\[\\cnr][^\\]*)*")
 """A pattern for header lines in which each backslash begins a legal escape."""
 _UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
@@ -33,11 +32,11 @@ _UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
 
 def lines_that_name(head: bytes) -> bytes:
     """Return the header lines that are needed to acknowledge, check and recognise a message. If several lines have the
-    same name, only the first is returned."""
+    same name, only the first is returned. An empty line at the end says that the lines are forged."""
     lines: dict[bytes, bytes] = {}
     for line in NAMING.finditer(head):
         lines.setdefault(line[1], line[0])
-    return b"".join(lines.values())
+    return b"".join(lines.values()) + (b"\n\n" if is_forged(head) else b"")
 
 
 def raw_header(head: bytes, key: bytes) -> bytes | None:
@@ -59,7 +58,8 @@ def is_forged(head: bytes) -> bool:
         head.count(b"\nack:") > 1
         or head.count(b"\nmessage-id:") > 1
         or head.count(b"\nsubscription:") > 1
-        or _EMPTY_LINE.search(head) is not None
+        or head.find(b"\n\n") >= 0
+        or (head.find(b"\r") >= 0 and head.find(b"\n\r\n") >= 0)
     )
 
 

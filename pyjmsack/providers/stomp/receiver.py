@@ -150,8 +150,16 @@ class StompReceiver:
         persistent = raw_header(head, b"\npersistent:") == b"true"
         if self.info.presettled or self.info.browser or not persistent or not self._dialect.acknowledges(head):
             return False
-        self._shared.engine.write(b"NACK\n", self.subscriptions.ack_lines(inbound, subscription), b"\n\0")
+        named = self.subscriptions.ack_lines(inbound, subscription)
+        receivers = {each.receiver for each in self._shared.subscriptions.values()}
+        if any(receiver.awaits_another(named, head) for receiver in receivers):
+            return False  # the line ``ack`` is forged
+        self._shared.engine.write(b"NACK\n", named, b"\n\0")
         return True
+
+    def awaits_another(self, named: bytes, head: bytes) -> bool:
+        """Return True if these lines of an ACK name a message of this consumer whose header lines are not ``head``."""
+        return any(one.ack == named and one.head != head for one in self.subscriptions.outstanding)
 
     def retire(self) -> None:
         """Let the broker deliver again all messages of this consumer that are not acknowledged. For this, the present

@@ -43,6 +43,10 @@ class Receiver(Protocol):
         for no acknowledgement of the message."""
         ...
 
+    def awaits_another(self, named: bytes, head: bytes) -> bool:
+        """Return True if these lines of an ACK name a message of this consumer whose header lines are not ``head``."""
+        ...
+
     def give_up(self, error: JMSException) -> None:
         """Close the consumer alone, before the connection ends."""
 

@@ -412,13 +412,13 @@ def test_what_follows_a_lie_about_a_body_that_was_not_kept_ends_the_stream(size:
 
 
 SECRET = b"secret-"
-INNOCENT = b"MESSAGE\nack:ID\\c1\nsubscription:secret-1\nmessage-id:ID\\cm1\ntimestamp:1\n\nhello\0\n"
+INNOCENT = b"MESSAGE\nack:ID\\c1\nsubscription:secret-1\nmessage-id:ID\\cm1\npriority:4\ntimestamp:1\n\nhello\0\n"
 
 
 def classic_parser() -> FrameParser:
     """Return a parser that knows the secret of its connection."""
     parser = FrameParser(LIMITS._replace(headers=1000))
-    parser.secret = SECRET
+    parser.own_line = b"\nsubscription:" + SECRET
     return parser
 
 
@@ -427,14 +427,20 @@ def classic_parser() -> FrameParser:
 @pytest.mark.parametrize(
     "lines",
     [
-        [b"a\n\nb:v", b"ack:ID\\c2", b"subscription:secret-1", b"message-id:ID\\cm2", b"timestamp:2"],
-        [b"ack:ID\\c2", b"a\n\n\n\nb:v", b"subscription:secret-1", b"message-id:ID\\cm2", b"timestamp:2"],
-        [b"subscription:secret-1", b"x\nack:ID\\c1\n\nb:v", b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"],
-        [b"timestamp:1\nmessage-id:1\n\n:v", b"subscription:secret-1", b"message-id:ID\\cm2", b"timestamp:2"],
+        [b"a\n\nb:v", b"ack:ID\\c2", b"subscription:secret-1", b"message-id:ID\\cm2\npriority:4", b"timestamp:2"],
+        [b"ack:ID\\c2", b"a\n\n\n\nb:v", b"subscription:secret-1", b"message-id:ID\\cm2\npriority:4", b"timestamp:2"],
         [
-            *(b"p%d:v" % number for number in range(97)),
-            *(b"subscription:secret-1", b"x\nack:ID\\c1\nmessage-id:1\ntimestamp:1\n\nb:v"),
-            *(b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"),
+            b"subscription:secret-1",
+            b"x\nack:ID\\c1\n\nb:v",
+            b"ack:ID\\c2",
+            b"message-id:ID\\cm2\npriority:4",
+            b"timestamp:2",
+        ],
+        [
+            b"timestamp:1\nmessage-id:1\n\n:v",
+            b"subscription:secret-1",
+            b"message-id:ID\\cm2\npriority:4",
+            b"timestamp:2",
         ],
     ],
 )
@@ -453,10 +459,23 @@ def test_an_empty_line_in_the_name_of_a_property_does_not_end_the_head_on_classi
     assert frames[1][1] == b"\n" + length + b"\n".join(lines)
 
 
-def test_a_body_that_shows_a_frame_is_a_body_s166() -> None:
-    """It may be a recorded frame of Classic, as long as it does not look like the rest of a very long head."""
-    body = INNOCENT.rstrip(b"\0\n")
+def test_a_body_that_begins_with_many_header_lines_of_the_broker_is_marked_s118() -> None:
+    """With more than 96 header lines Classic may write ``subscription`` before ``ack``."""
+    forged = b"x\nack:ID\\c1\nmessage-id:1\npriority:4\ntimestamp:1\n\nb:v"
+    lines = [b"p%d:v" % number for number in range(97)]
+    lines += [b"subscription:secret-1", forged, b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"]
+    data = b"MESSAGE\n" + b"\n".join(lines) + b"\n\nevil\0\n" + INNOCENT
+    assert [is_forged(head) for _, head, _, _ in classic_parser().feed(data)] == [True, False]
+
+
+@pytest.mark.parametrize("times", [1, 50])
+@pytest.mark.parametrize("length", [False, True])
+def test_a_body_that_shows_a_frame_is_a_body_s166(times: int, length: bool) -> None:
+    """It may have any number of recorded frames of Classic."""
+    body = (INNOCENT.rstrip(b"\0\n") + b"\n\n") * times
     data = INNOCENT.replace(b"hello", body)
+    if length:
+        data = data.replace(b"MESSAGE", b"MESSAGE\ncontent-length:%d" % len(body), 1)
     ((_, head, text, refusal),) = classic_parser().feed(data)
     assert (text, refusal, is_forged(head)) == (body, None, False)
 
