@@ -16,6 +16,10 @@ _REPEAT, _REPEAT_AT_MOST = 0.05, 1.0
 doubles at each repetition. The first time is short, because a caller that waits for the drain does not get the messages
 that arrive meanwhile."""
 
+_MOST_EXTENSIONS = 9
+"""A drain gets its time limit again if something arrived meanwhile, but not more often than this. Otherwise a broker
+that sends a few bytes from time to time could keep a caller waiting for ever."""
+
 _LATE_ANSWERS, _LATE_ANSWER_PAUSE = 2, 0.005
 """The first value is a number of answers without a message. After a message has ended a drain, this number of such
 answers are doubted, because they may be late answers to that drain. The second value is the time in seconds before a
@@ -30,11 +34,12 @@ class Drains:
 
     Args:
         connector: makes the timers.
-        timeout: the number of seconds for which a drain may stay unanswered (``amqp.drainTimeout``). ``None`` means no
-            limit.
+        timeout: the number of seconds for which a drain may stay unanswered while nothing arrives
+            (``amqp.drainTimeout``). ``None`` means no limit.
         repeat: called when a drain without an answer has to be sent again.
         ask_again: called when a drain has to be sent again, with its credit, because its answer was doubted.
         overdue: called when a drain was not over within ``timeout``.
+        progress: returns a value that changes when anything arrives on the link.
     """
 
     def __init__(
@@ -45,12 +50,17 @@ class Drains:
         repeat: Callable[[], None],
         ask_again: Callable[[], None],
         overdue: Callable[[], None],
+        progress: Callable[[], object],
     ) -> None:
         self._connector = connector
         self.timeout = timeout
         self._repeat = repeat
         self._ask_again = ask_again
         self._overdue = overdue
+        self._progress = progress
+        self._seen: object = None
+        """What ``progress`` returned when the time limit began."""
+        self._extensions = 0
         self.waiting: list[Completion[None]] = []
         """The callers that wait for the end of the drain under way. The list is empty if no drain is under way."""
         self.credit = 0
@@ -97,11 +107,17 @@ class Drains:
 
     def _limit(self) -> None:
         if self.timeout is not None and self._overdue_timer is None:
+            self._seen, self._extensions = self._progress(), 0
             self._overdue_timer = self._connector.call_later(self.timeout, self._expire)
 
     def _expire(self) -> None:
         self._overdue_timer = None
-        self._overdue()
+        seen, extensions = self._progress(), self._extensions + 1
+        if seen == self._seen or extensions > _MOST_EXTENSIONS:
+            self._overdue()
+            return
+        self._limit()  # the link is slow, and not dead
+        self._extensions = extensions
 
     # -- the answer ---------------------------------------------------------------------------------------------
 

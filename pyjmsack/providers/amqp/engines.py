@@ -186,6 +186,11 @@ class ReceiverEnd(LinkEnd, Protocol):
     """This client's end of a link on which this client receives messages."""
 
     @property
+    def arriving(self) -> int | None:
+        """The number of bytes that have arrived of a message whose end is still to come. ``None`` if there is none."""
+        ...
+
+    @property
     def cut_short(self) -> bool:
         """Whether a part of a message has arrived, and the peer has no credit for the rest by its own count."""
         ...

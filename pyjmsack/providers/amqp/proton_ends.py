@@ -324,6 +324,11 @@ class ProtonReceiver(ProtonLink):
         return min(super().credit, self._allowed)
 
     @property
+    def arriving(self) -> int | None:
+        """The number of bytes that have arrived of a message whose end is still to come. ``None`` if there is none."""
+        return None if self._assembly is None else self._assembly.size
+
+    @property
     def cut_short(self) -> bool:
         """Whether a part of a message has arrived, and the peer has no credit for the rest by its own count."""
         if self._assembly is None or self._link is None:

@@ -49,12 +49,14 @@ class Link:
     def __init__(self, timeout: float | None = None) -> None:
         self.timers = Timers()
         self.done: list[str] = []
+        self.arrived = 0
         self.drains = Drains(
             cast(Connector, self.timers),
             timeout,
             repeat=self.repeat,
             ask_again=self.ask_again,
             overdue=lambda: self.done.append("overdue"),
+            progress=lambda: self.arrived,
         )
 
     def begin(self) -> None:
@@ -157,3 +159,26 @@ def test_the_time_limit_ends_with_the_wait_for_the_disk_if_no_drain_is_under_way
     link.drains.postpone(Completion())
     link.drains.take_postponed()
     assert link.timers.delays == []
+
+
+def test_a_drain_on_a_slow_link_is_not_overdue_while_something_arrives_s50() -> None:
+    """The time limit is for a broker that is silent. A large message may take longer on a slow network."""
+    link = Link(timeout=60.0)
+    link.begin()
+    for _ in range(3):
+        link.arrived += 1
+        link.timers.fire(60.0)
+    assert "overdue" not in link.done
+    link.timers.fire(60.0)
+    assert link.done[-1] == "overdue"
+
+
+def test_a_broker_that_sends_a_few_bytes_from_time_to_time_does_not_keep_a_drain_for_ever_s50() -> None:
+    link = Link(timeout=60.0)
+    link.begin()
+    for _ in range(10):
+        assert "overdue" not in link.done
+        link.arrived += 1
+        link.timers.fire(60.0)
+    assert link.done[-1] == "overdue"
+    assert 60.0 not in link.timers.delays
