@@ -118,8 +118,11 @@ class AioRuntime:
         run_commands(self._outbox, self._run_later)
 
     def submit_from_thread(self, command: Callable[..., Any], *arguments: Any) -> None:
-        """Queue a command from another thread, such as the thread of the guard's file."""
-        self.loop.call_soon_threadsafe(self.submit, command, *arguments)
+        """Queue a command from another thread, such as the thread of the guard's file. The loop need not run now."""
+        self._outbox.append((command, arguments))
+        call_soon = self.loop.call_soon_threadsafe
+        call_soon(self._run)
+        self._second_run.ask(call_soon, self.loop.call_later, self._run)
 
     def _run(self) -> None:
         self._scheduled = False

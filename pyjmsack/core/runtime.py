@@ -70,6 +70,7 @@ def run_commands(outbox: deque[Command], again: Callable[[], object]) -> None:
                 outbox.popleft()
                 begun = entry
                 entry[0](*entry[1])
+                entry = begun = _NOTHING  # an error that comes now belongs to no command
         except Exception as error:
             _note_failure(outbox, entry, begun, error)
             log.error("a command of the provider failed", exc_info=error)
@@ -122,10 +123,13 @@ class SecondRun:
         Raises:
             RuntimeError: the loop is closed.
         """
-        now = monotonic()
-        if now >= self._covered:
-            call_soon(call_later, SECOND_RUN, run)
-            self._covered = now + SECOND_RUN / 2
+        if monotonic() >= self._covered:
+            call_soon(self._set_timer, call_later, run)
+
+    def _set_timer(self, call_later: Callable[..., object], run: Callable[[], None]) -> None:
+        """Set the timer. Only now runs are covered, because this call may be lost, too."""
+        call_later(SECOND_RUN, run)
+        self._covered = monotonic() + SECOND_RUN / 2
 
 
 def refuse_commands(outbox: deque[Command], error: Exception) -> None:

@@ -116,7 +116,7 @@ class Restoration:
         One burst is the rule, because each burst costs a round trip. The guilty session or link is looked for only
         after a loss for which the broker gave a reason, or after the third loss in a row: one loss alone is the
         network's fault. The burst that was lost last is then divided into groups, so that a few losses leave only one
-        suspect.
+        suspect. If connections go on to be lost, all bursts become smaller, down to one object.
         """
         blame = self._resources.blame
         if not blame.reasons and blame.losses < MOST_LOSSES:
@@ -126,9 +126,10 @@ class Restoration:
         if not suspects:
             return []
         first = infos.index(suspects[0])
-        size = -(-len(suspects) // MOST_GROUPS)
-        groups = [suspects[start : start + size] for start in range(0, len(suspects), size)]
-        return [infos[:first], *groups, infos[first + len(suspects) :]]
+        # a network that lets only small bursts through must not keep everything waiting for ever
+        most = len(infos) // MOST_GROUPS ** min(9, max(0, blame.losses - 3 * MOST_LOSSES))
+        groups = _cut(suspects, min(most, -(-len(suspects) // MOST_GROUPS)))
+        return [*_cut(infos[:first], most), *groups, *_cut(infos[first + len(suspects) :], most)]
 
     def _open(
         self, provider: Provider, create_consumer: Create[ConsumerInfo], infos: Sequence[Suspect]
@@ -250,6 +251,12 @@ class Restoration:
     def _close_consumer(self, number: int, refusal: BaseException) -> None:
         if number in self._resources.consumers:
             self._resources.consumers[number].close(refusal)
+
+
+def _cut(infos: list[Suspect], size: int) -> list[list[Suspect]]:
+    """Divide a list into bursts of this size, or of one object if the size is 0."""
+    size = max(1, size)
+    return [infos[start : start + size] for start in range(0, len(infos), size)]
 
 
 def checked(

@@ -9,6 +9,8 @@ connection ends. Classic makes a dead letter of the message.
 
 from __future__ import annotations
 
+from time import monotonic
+
 from pyjmsack.errors import ResourceAllocationException
 from pyjmsack.loggers import get_logger
 from pyjmsack.providers.stomp.header_lines import raw_header
@@ -26,8 +28,12 @@ _MOST_MESSAGES = 1_000
 _LONGEST_ID = 1_024
 """The largest number of bytes of the id of such a message. The broker chooses the ids of messages of its producers."""
 
-_ends: dict[tuple[str, bytes], int] = {}
-"""For each broker and message id, the number of connections that ended directly behind the message.
+_REMEMBERED = 600.0
+"""The number of seconds after which an end is forgotten."""
+
+_ends: dict[tuple[str, bytes], tuple[int, float]] = {}
+"""For each broker and message id, the number of connections that ended directly behind the message, and the time of the
+last end on the monotonic clock in seconds.
 
 All connections of the process share this dictionary, because the next connection gets the same message. Loops on
 several threads use the dictionary without a lock. At worst, a count is wrong by one.
@@ -54,11 +60,12 @@ def refuse_text(shared: Shared, name: bytes, head: bytes, most_ends: int) -> Non
     if len(message_id) > _LONGEST_ID:
         return
     key = shared.place, message_id
-    ends = _ends.pop(key, 0) + 1
+    before, since = _ends.pop(key, (0, 0.0))
+    ends = 1 if monotonic() - since > _REMEMBERED else before + 1
     if ends >= most_ends and subscription.receiver.refuse_unread(subscription, head):
         log.error("a message of %s is refused, because its text probably contains a NUL (S166)", name_of_queue)
         return
-    _ends[key] = ends
+    _ends[key] = ends, monotonic()
     for oldest in list(_ends)[:-_MOST_MESSAGES]:
         _ends.pop(oldest, None)
     if ends >= max(most_ends, _MOST_ENDS):

@@ -120,3 +120,14 @@ def test_a_network_that_breaks_at_any_burst_closes_nothing_s104() -> None:
     bench.deadly = set()
     bench.clock.pass_by(60)
     assert bench.events == ["interrupted", ("restored", "a")]
+
+
+def test_a_network_that_lets_only_single_requests_through_is_restored_over_in_the_end_s103() -> None:
+    """All bursts become smaller while connections go on to be lost, not only those of the suspects."""
+    bench = many()
+    bench.silent |= CREATE
+    bench.member.fail()
+    bench.clock.pass_by(0)
+    for _ in range(13):
+        lose(bench)
+    assert bursts(bench) == 3 * len(SESSIONS)
