@@ -18,7 +18,7 @@ import re
 from typing import NamedTuple, cast
 
 from pyjmsack.errors import ConnectionLostException
-from pyjmsack.providers.stomp.header_lines import NAMING, raw_header
+from pyjmsack.providers.stomp.header_lines import FORGED, NAMING, raw_header
 
 __all__ = ["Frame", "FrameParser", "Limits", "Refusal"]
 
@@ -59,6 +59,11 @@ _LATE_LINES = (b"\ntimestamp:", b"\nmessage-id:", b"\npriority:")
 """Classic writes these lines into each MESSAGE. One of them stands behind the line ``ack``, unless the message has more
 than ``_MANY_LINES`` header lines."""
 _MANY_LINES = 96
+_MANY_BYTES = 1 << 20
+"""So many bytes without an empty line, among them a line ``ack`` of Classic, count as header lines without a closer
+look, because a look at many more would take long."""
+_NO_COLON = re.compile(rb"(?:\A|\n)[^:\n]*(?=\n|\Z)")
+"""A line without a colon, which is no header line."""
 _IDS = (b"ack", b"message-id", b"subscription")
 _ACK_LINE = b"\nack:ID\\c"
 """The beginning of the line ``ack`` of Classic."""
@@ -228,8 +233,9 @@ class FrameParser:
                 command = self._command(data, position, command)
             own_line = self.own_line
             if own_line is not None and command == _MESSAGE and (head.find(own_line) < 0 or _lacks_line(head)):
+                cut_at = end
                 end, body = _whole_head(data, head, own_line, end, body)
-                head = bytes(data[command_end:end])
+                head = bytes(data[command_end:end]) + (FORGED if end > cut_at else b"")
             reason = None
             if len(head) > limits.headers:  # a header line has at least two bytes
                 reason = self._head_fault(command, head)
@@ -252,7 +258,7 @@ class FrameParser:
             refusal = None if reason is None else Refusal(reason, True, body_end + 1 - position)
             text = data[body:body_end]
             if own_line is not None and text.find(_ACK_LINE) >= 0 and _begins_with_lines(head, bytes(text)):
-                head += b"\n\n"  # which marks it as forged
+                head += FORGED
             frames.append((command, head, bytes(text) if in_place else text, refusal))
             position = body_end + 1
         return size
@@ -405,7 +411,7 @@ class Skipping:
         """Return the kept header lines as a frame with a :class:`Refusal` and without a body. Call this only when the
         frame has ended."""
         head = b"".join(self._lines.values())
-        return _MESSAGE, head + b"\n\n" if self._forged else head, b"", Refusal(self._reason, False, self._size)
+        return _MESSAGE, head + FORGED if self._forged else head, b"", Refusal(self._reason, False, self._size)
 
 
 def _length(text: bytes) -> int:
@@ -455,7 +461,7 @@ def _begins_with_lines(head: bytes, body: bytes) -> bool:
     lines = body[: max(0, body.find(b"\n\n"))]
     if lines.find(_ACK_LINE) < 0 or head.count(b"\n") + lines.count(b"\n") < _MANY_LINES:
         return False
-    return all(b":" in line for line in lines.split(b"\n"))
+    return len(lines) > _MANY_BYTES or _NO_COLON.search(lines) is None
 
 
 def _head_end(data: bytes, position: int) -> tuple[int, int]:

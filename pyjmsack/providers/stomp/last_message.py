@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from pyjmsack.providers.stomp.frames import Frame, Refusal
-from pyjmsack.providers.stomp.header_lines import raw_header
+from pyjmsack.providers.stomp.header_lines import FORGED, raw_header
 
 __all__ = ["LastMessage", "Named"]
 
@@ -90,8 +90,7 @@ class LastMessage:
         frame = max((found.end() for found in _FRAME.finditer(stray, 0, start + 1)), default=-1)
         if frame >= 0 and _is_whole(stray[frame - 1 : max(start, stray.find(b"\n\n", start))]):
             return None
-        # the empty line says that the lines are not to be trusted
-        return Named(raw_header(stray[start:], b"\nsubscription:") or b"", b"\n\n" + stray)
+        return Named(raw_header(stray[start:], b"\nsubscription:") or b"", b"\n" + stray + FORGED)
 
     def take_torn(self, frames: list[Frame], head: bytes) -> None:
         """Remember the message whose beginning looked like a frame with these header lines, if the name of a property
@@ -107,7 +106,7 @@ class LastMessage:
             second = frames[index][1]
             name = raw_header(second, b"\nsubscription:") or b""
             if name.startswith(self.secret) and not _is_whole(second):
-                self._cut_off = Named(name, head + b"\n\n" + second)
+                self._cut_off = Named(name, head + second + FORGED)
 
     def follow(self, name: bytes, head: bytes, refusal: Refusal | None) -> bool:
         """Remember a message. Return False if it is a part of a text. A frame of which only some lines are

@@ -22,7 +22,7 @@ from pyjmsack.errors import (
 from pyjmsack.providers.stomp import frames
 from pyjmsack.providers.stomp.errors import error_of
 from pyjmsack.providers.stomp.frames import Frame, FrameParser, Limits
-from pyjmsack.providers.stomp.header_lines import decode_head, escape, has_legal_head, is_forged, raw_header
+from pyjmsack.providers.stomp.header_lines import FORGED, decode_head, escape, has_legal_head, is_forged, raw_header
 
 LIMITS = Limits(body=100_000, headers=50, header_line=1000)
 
@@ -417,7 +417,7 @@ INNOCENT = b"MESSAGE\nack:ID\\c1\nsubscription:secret-1\nmessage-id:ID\\cm1\npri
 
 def classic_parser() -> FrameParser:
     """Return a parser that knows the secret of its connection."""
-    parser = FrameParser(LIMITS._replace(headers=1000))
+    parser = FrameParser(Limits())
     parser.own_line = b"\nsubscription:" + SECRET
     return parser
 
@@ -456,7 +456,7 @@ def test_an_empty_line_in_the_name_of_a_property_does_not_end_the_head_on_classi
         (b"evil", None, True),
         (b"hello", None, False),
     ]
-    assert frames[1][1] == b"\n" + length + b"\n".join(lines)
+    assert frames[1][1] == b"\n" + length + b"\n".join(lines) + FORGED
 
 
 def test_a_body_that_begins_with_many_header_lines_of_the_broker_is_marked_s118() -> None:
@@ -486,3 +486,10 @@ def test_a_second_line_with_an_id_is_forged_s118(name: bytes) -> None:
     another consumer."""
     ((_, head, _, _),) = classic_parser().feed(INNOCENT.replace(b"\nack", b"\nx:y\n" + name + b":ID\\c7\nack"))
     assert is_forged(head)
+
+
+def test_a_body_of_very_many_lines_is_looked_at_quickly_s166() -> None:
+    """The time is bounded: a hostile body has 100 MB of the shortest header lines."""
+    body = b":\n" * 1_000_000 + b"ack:ID\\c9\n\n"
+    ((_, head, text, _),) = classic_parser().feed(INNOCENT.replace(b"hello", body)) or [(b"", b"", b"", None)]
+    assert (len(text), is_forged(head)) == (len(body), True)
