@@ -40,7 +40,7 @@ Command = tuple[Callable[..., Any], tuple[Any, ...]]
 Elsewhere = Callable[[Callable[[], None], Callable[[], None]], None]
 """``elsewhere(work, then)`` runs ``work`` on another thread, and then ``then`` on the loop."""
 _NOTHING: Command = (lambda: None, ())
-"""Stands for the command that was taken before the first one."""
+"""Stands for the present command while no command has been taken from the outbox."""
 LAST_CALLS = 5.0
 """Seconds after the deadline of a ``close()`` in which completion listeners and event listeners still run. All sessions
 of a connection share this time. The listeners need this time, because a send without an answer fails only at the

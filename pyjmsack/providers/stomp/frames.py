@@ -431,6 +431,7 @@ def _length_fault(command: bytes, length: bytes) -> str:
 
 
 def _lacks_line(head: bytes) -> bool:
+    """Return True if one of ``_LATE_LINES`` is missing. This runs for each MESSAGE of Classic, so it has no loop."""
     return head.find(b"\ntimestamp:") < 0 or head.find(b"\nmessage-id:") < 0 or head.find(b"\npriority:") < 0
 
 

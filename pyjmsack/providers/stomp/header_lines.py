@@ -7,6 +7,7 @@ import re
 from pyjmsack.errors import MessageFormatException
 
 __all__ = [
+    "FORGED",
     "NAMING",
     "decode_head",
     "escape",

@@ -23,6 +23,7 @@ _LATE_ENDS = 10
 _LINES = (b"\ndestination:", b"\nexpires:", b"\nmessage-id:", b"\npriority:", b"\ntimestamp:")
 """The lines that Classic writes into each MESSAGE."""
 _FRAME = re.compile(rb"\0[\r\n]*MESSAGE\r?\n")
+"""The end of a frame and the beginning of the next one."""
 
 
 class Named(NamedTuple):
@@ -109,8 +110,8 @@ class LastMessage:
                 self._cut_off = Named(name, head + second + FORGED)
 
     def follow(self, name: bytes, head: bytes, refusal: Refusal | None) -> bool:
-        """Remember a message. Return False if it is a part of a text. A frame of which only some lines are
-        kept may be a message that has lost its name."""
+        """Remember a message. Return False if it is a part of a text. A frame of which only some lines are kept may
+        be a message that has lost its name."""
         if name.startswith(self.secret):
             self._last = Named(name, head, _has_length(head, refusal))
             return True
