@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -112,7 +113,8 @@ class StompPeer:
 
     def write(self, data: bytes) -> None:
         """Write bytes."""
-        data = data.replace(b"\nsubscription:s", b"\nsubscription:%bs" % self.secret.encode(), 1)  # not in the body
+        secret = self.secret.encode()  # it may itself begin with an s
+        data = re.sub(rb"\nsubscription:(?!%b)s" % re.escape(secret), b"\nsubscription:%bs" % secret, data, count=1)
         assert self._socket is not None  # a frame came in
         with contextlib.suppress(OSError):
             self._socket.sendall(data)
