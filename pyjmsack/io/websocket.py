@@ -176,8 +176,12 @@ class WebSocketEngine:
 
     def data_to_send(self) -> bytes:
         """Return the waiting frames of WebSocket itself, such as a Pong. If no such frame waits, return the bytes of
-        the protocol in WebSocket frames."""
-        if not self._output and self._open:
+        the protocol in WebSocket frames.
+
+        After a Close frame of the broker, bytes of the protocol cannot be sent any more. An error of ``wsproto`` would
+        show them, and they may contain a password.
+        """
+        if not self._output and self._open and self._connection.state is ConnectionState.OPEN:
             data = self._inner.data_to_send()
             for start in range(0, len(data), _MOST):
                 self._output += self._connection.send(events.BytesMessage(data=data[start : start + _MOST]))

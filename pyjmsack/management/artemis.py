@@ -16,6 +16,7 @@ from pyjmsack import (
     Message,
     TextMessage,
 )
+from pyjmsack.management.answers import parsed, shown
 from pyjmsack.management.filters import core_filter
 from pyjmsack.management.model import (
     BrokerStatus,
@@ -39,6 +40,8 @@ ones."""
 _PAGE = 500
 """The largest number of rows in one answer. A longer list needs several requests."""
 _MAX_ROWS = 200_000
+_MOST_VALUES = 300_000
+"""The largest number of values in one answer. A page has some ten thousand."""
 _ATTEMPTS = 20
 _STUMBLED = "is null"
 """A part of the text of a NullPointerException. Artemis 2.56 answers with this text if a queue is deleted while the
@@ -85,16 +88,17 @@ def answer_of(request: Request, reply: Message) -> Any:
         JMSException: the broker refuses for another reason.
     """
     body = reply.body
-    value = json.loads(body)[0] if isinstance(body, str) and body else None
+    value = parsed(body, _MOST_VALUES, on_loop=True)[0] if isinstance(body, str) and body else None
     if str(reply.properties.get("_AMQ_OperationSucceeded")).lower() == "true":
         return value
-    text = str(value)
+    reason = str(value)
+    text = shown(reason)
     asked = f"{request.operation or request.attributes[0]} of {request.resource}"
-    if "AMQ229020" in text:
+    if "AMQ229020" in reason:
         raise InvalidSelectorException(f"the broker cannot read the selector: {text}")
-    if "AMQ229213" in text or "AMQ229032" in text:
+    if "AMQ229213" in reason or "AMQ229032" in reason:
         raise forbidden(text)
-    if "AMQ229049" in text or "AMQ229067" in text or "AMQ229017" in text:
+    if "AMQ229049" in reason or "AMQ229067" in reason or "AMQ229017" in reason:
         raise InvalidDestinationException(f"{asked}: {text}")
     raise JMSException(f"{asked}: the broker answered {text}")
 
@@ -216,7 +220,8 @@ def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
     """
     rows: list[Mapping[str, Any]] = []
     for page in range(1, _MAX_ROWS // _PAGE + 1):
-        answer = json.loads((yield from _asked_again(Request("broker", operation, (wanted, page, _PAGE)))))
+        text = yield from _asked_again(Request("broker", operation, (wanted, page, _PAGE)))
+        answer = parsed(text, _MOST_VALUES, on_loop=True)
         if len(answer["data"]) > _PAGE:
             raise JMSException(f"{operation}: the broker answered with {len(answer['data']):,} rows instead of {_PAGE}")
         rows += answer["data"]

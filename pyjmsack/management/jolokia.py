@@ -23,13 +23,16 @@ from pyjmsack import (
     JMSSecurityException,
     RequestTimedOutException,
 )
+from pyjmsack.management.answers import parsed, shown
 from pyjmsack.management.model import ManagementDeniedError, Request
 
 __all__ = ["Jolokia"]
 
 _EXPECTED = "Jolokia's URL: expected http://HOST:PORT/api/jolokia or https://..."
 _LARGEST = 64 << 20
-"""The largest number of bytes in one answer. Some hundred thousand queues fit."""
+"""The largest number of bytes in one answer."""
+_MOST_VALUES = 3_000_000
+"""The largest number of values in one answer. Two hundred thousand queues fit."""
 _LONGEST_HEAD = 64 << 10
 """The largest number of bytes in the head of one answer."""
 
@@ -172,7 +175,7 @@ class Jolokia:
             ConnectionLostException: nobody answers at the URL.
             JMSException: the answer is an error, or is not from Jolokia.
         """
-        document = json.loads(self._post(json.dumps(_document(request)).encode()))
+        document = parsed(self._post(json.dumps(_document(request)).encode()), _MOST_VALUES, on_loop=False)
         if not isinstance(document, dict) or "status" not in document:
             raise JMSException(
                 f"{self.url} is not the URL of a Jolokia agent, because its answer has no status; "
@@ -180,12 +183,13 @@ class Jolokia:
             )
         if document["status"] == 200:
             return document.get("value")
-        text = str(document.get("error", "no reason given"))
+        reason = str(document.get("error", "no reason given"))
+        text = shown(reason)
         if document["status"] == 404 and request.operation is None and "*" in request.resource:
             return {}
         if document["status"] == 403:
             raise ManagementDeniedError(f"Jolokia at {self.url} forbids this: {text}")
-        if "InvalidSelectorException" in text:
+        if "InvalidSelectorException" in reason:
             raise InvalidSelectorException(f"the broker cannot read the selector: {text}")
         raise JMSException(f"Jolokia at {self.url}: {text}")
 

@@ -172,6 +172,23 @@ def test_a_ping_that_comes_together_with_a_close_frame_is_not_answered() -> None
     assert [type(event) for event in pair.seen] == [events.CloseConnection]
 
 
+def test_an_answer_to_data_that_comes_together_with_a_close_frame_is_not_sent() -> None:
+    """The error of the library showed the bytes of such an answer, for example a password."""
+    pair = Pair()
+
+    def answer(data: bytes) -> None:
+        pair.inner.received.append(data)
+        pair.inner.output.append(b"secret")
+        pair.engine.flush()
+
+    pair.inner.receive_data = answer  # type: ignore[method-assign]
+    pair.say(events.BytesMessage(data=b"your password?"), events.CloseConnection(code=1001))
+    assert pair.inner.received == [b"your password?"]
+    assert pair.wire.closed
+    pair.pump()
+    assert [type(event) for event in pair.seen] == [events.CloseConnection]
+
+
 def test_closing_writes_what_is_left_then_a_close_frame() -> None:
     pair = Pair()
     pair.inner.output.append(b"goodbye")

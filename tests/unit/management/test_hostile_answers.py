@@ -15,6 +15,7 @@ import pytest
 from pyjmsack import ConnectionFactory, JMSException, RequestTimedOutException, aio
 from pyjmsack import management as blocking
 from pyjmsack.management import aio as tasks
+from pyjmsack.management.answers import parsed
 
 FACTORY = "amqp://localhost"
 Server = Callable[..., tuple[str, list[bytes]]]
@@ -64,6 +65,8 @@ HOSTILE = {
     "no-json": answered(b"<html>"),
     "deep": answered(b"[" * 200_000),
     "long-number": answered(b'{"status": 200, "value": ' + b"9" * 5000 + b"}"),
+    "many-values": answered(b'{"status": 200, "value": [' + b"[]," * 1_600_000 + b"0]}"),
+    "long-fraction": answered(b'{"status": 200, "value": 1.' + b"9" * 500 + b"}"),
     "not-utf-8": answered(b'"\xff"'),
     "other-form": value({"a": 5}),
     "list": value([1, 2]),
@@ -90,6 +93,39 @@ def test_an_answer_that_is_none_of_jolokia_is_a_jms_exception(name: str, server:
 
     with pytest.raises(JMSException):
         asyncio.run(ask())
+
+
+def test_other_threads_run_while_a_large_answer_is_read() -> None:
+    """The standard parser kept a loop of ``asyncio`` waiting for seconds. Here a thread counts meanwhile."""
+    text = b"[" + b"[[[[]]]]," * 100_000 + b"0]"
+    counted = 0
+    over = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not over.is_set():
+            counted += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        before = counted
+        assert len(parsed(text, 1_000_000, on_loop=False)) == 100_001
+        slowly = counted - before
+        before = counted
+        assert len(parsed(text, 1_000_000, on_loop=True)) == 100_001
+        at_once = counted - before
+    finally:
+        over.set()
+        thread.join()
+    assert slowly > 4 * at_once
+
+
+def test_a_long_reason_is_cut_in_the_error(server: Server) -> None:
+    url, _ = server(answered(json.dumps({"status": 500, "error": "E" * 1_000_000}).encode()))
+    with blocking.Manager(ConnectionFactory(FACTORY), jolokia=url) as manager, pytest.raises(JMSException) as caught:
+        manager.queues()
+    assert len(str(caught.value)) < 1_000
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
