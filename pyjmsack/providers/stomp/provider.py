@@ -209,7 +209,10 @@ class StompProvider(Lifecycle[StompEngine]):
 
     def on_message(self, name: bytes, head: bytes, body: bytes, refusal: Refusal | None) -> None:
         """Give a message to the subscription of this name. A message for an ended subscription is dropped."""
-        subscription = self._the_shared.subscriptions.get(name)
+        shared = self._shared
+        if shared is None:
+            raise ConnectionLostException("the broker sent a MESSAGE before CONNECTED")
+        subscription = shared.subscriptions.get(name)
         if subscription is not None:
             subscription.receiver.deliver(subscription, head, body, refusal)
 
@@ -317,9 +320,10 @@ class StompProvider(Lifecycle[StompEngine]):
 
     @property
     def _unusable(self) -> JMSException | None:
-        if self._engine is None or self._shared is None:
-            return IllegalStateException("the connection is not open")
-        return self._engine.failed
+        engine = self._engine
+        if engine is not None and engine.failed is not None:
+            return engine.failed  # first, because it says why the connection ended (S125, S128)
+        return IllegalStateException("the connection is not open") if engine is None or self._shared is None else None
 
     def _session(self, session_id: int, done: Completion[None]) -> StompSession | None:
         session = self._sessions.get(session_id)
