@@ -156,6 +156,7 @@ LIMITS = {
     "connections in a row over": "providers/failover/blame.py MOST_LOSSES",
     "connections in a row that may": "providers/failover/blame.py MOST_SILENT_LOSSES",
     "how often this limit begins again": "providers/amqp/drains.py _MOST_EXTENSIONS",
+    "sessions, producers and consumers that a restore": "providers/failover/restore.py MOST_TOGETHER",
     "groups of sessions and links": "providers/failover/restore.py MOST_GROUPS",
 }
 """Each row of the table with a fixed number, by its beginning, and where the number stands."""

@@ -31,6 +31,10 @@ MOST_GROUPS = 8
 """The largest number of groups into which the suspected sessions and links are divided. So a restore that looks for the
 guilty one costs a few round trips, even if there are thousands of objects."""
 
+MOST_TOGETHER = 1_000
+"""The largest number of sessions and links that are requested in one burst. More would keep the loop busy for a second,
+and a loop of ``asyncio`` has other work to do."""
+
 Suspect = SessionInfo | ProducerInfo | ConsumerInfo
 """What may be to blame for a lost connection."""
 I = TypeVar("I", SessionInfo, ProducerInfo, ConsumerInfo, TemporaryInfo)  # noqa: E741 - as in "info"
@@ -113,21 +117,22 @@ class Restoration:
         """Divide everything into the bursts in which it is requested. The order stays, because a link needs its
         session.
 
-        One burst is the rule, because each burst costs a round trip. The guilty session or link is looked for only
-        after a loss for which the broker gave a reason, or after the third loss in a row: one loss alone is the
-        network's fault. The burst that was lost last is then divided into groups, so that a few losses leave only one
-        suspect. If connections go on to be lost, all bursts become smaller, down to one object.
+        One burst, or one for each thousand objects, is the rule, because each burst costs a round trip. The guilty
+        session or link is looked for only after a loss for which the broker gave a reason, or after the third loss in a
+        row: one loss alone is the network's fault. The burst that was lost last is then divided into groups, so that a
+        few losses leave only one suspect. If connections go on to be lost, all bursts become smaller, down to one
+        object.
         """
         blame = self._resources.blame
         if not blame.reasons and blame.losses < MOST_LOSSES:
-            return [infos]
+            return _cut(infos, MOST_TOGETHER)
         # they follow one another, because a burst is a part of this list, and what was closed since then is missing
         suspects = [info for info in infos if info.id in self._resources.suspects] or infos
         if not suspects:
             return []
         first = infos.index(suspects[0])
         # a network that lets only small bursts through must not keep everything waiting for ever
-        most = len(infos) // MOST_GROUPS ** min(9, max(0, blame.losses - 3 * MOST_LOSSES))
+        most = min(MOST_TOGETHER, len(infos)) // MOST_GROUPS ** min(9, max(0, blame.losses - 3 * MOST_LOSSES))
         groups = _cut(suspects, min(most, -(-len(suspects) // MOST_GROUPS)))
         return [*_cut(infos[:first], most), *groups, *_cut(infos[first + len(suspects) :], most)]
 

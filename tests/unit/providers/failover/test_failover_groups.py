@@ -68,6 +68,16 @@ def test_losses_without_a_reason_while_everything_is_restored_leave_it_in_one_bu
         assert bursts(bench) == 1
 
 
+def test_more_than_a_thousand_objects_are_restored_in_several_bursts_s103(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3,000 sessions with their consumers kept a loop busy for more than a second."""
+    monkeypatch.setattr(restore, "MOST_TOGETHER", 40)
+    bench = many()
+    bench.silent |= CREATE
+    bench.member.fail()
+    bench.clock.pass_by(0)
+    assert bursts(bench) == 4
+
+
 @pytest.mark.parametrize(("losses", "reason"), [(MOST_LOSSES, None), (1, "amqp:internal-error")])
 def test_after_more_losses_a_restore_costs_a_few_round_trips_and_not_one_for_each_object_s104(
     losses: int, reason: str | None
