@@ -9,13 +9,25 @@ from typing import Any, Protocol
 from pyjmsack.app.names import is_model
 from pyjmsack.app.typed import Written, build, check_keys, plain, wants_decimals
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.json_text import read_json
 from pyjmsack.message import BytesMessage, MapMessage, Message, TextMessage
 
-__all__ = ["Converter", "JsonConverter"]
+__all__ = ["Converter", "JsonConverter", "is_large"]
+
+_MOST_VALUES = 2_000_000
+"""The largest number of values in the JSON of one message, unless the program chooses another one."""
+_LARGE = 1 << 16
+"""The size in bytes of a message that takes a loop too long to read."""
+
+
+def is_large(message: Message) -> bool:
+    """Return whether the body of a received message is read on a thread in ``asyncio``, because it may take long."""
+    return message._delivery is not None and message._delivery.size > _LARGE
 
 
 class Converter(Protocol):
-    """Turns bodies into messages, and messages into bodies. Both methods are plain functions in both faces."""
+    """Turns bodies into messages, and messages into bodies. Both methods are plain functions in both faces. In
+    ``asyncio``, a message with more than 64 KiB is read on a thread, so that the loop goes on meanwhile."""
 
     def to_message(self, body: Any) -> Message:
         """Return the message to send.
@@ -58,20 +70,32 @@ class JsonConverter:
         camel_case: whether the fields of dataclasses and pydantic models have names in camelCase in JSON, as Jackson
             writes the fields of Java objects: the field ``order_id`` is ``orderId``, and ``class_`` is ``class``. A
             field with an alias of pydantic has the alias. Keys of mappings stay as they are.
+        max_values: the largest number of values in the JSON of one message. Commas and opening brackets in strings
+            count too. A message with more values is refused, because a few megabytes of JSON can fill the memory with
+            gigabytes of values.
 
     Raises:
-        ValueError: ``types`` is given without ``type_property``, or two fields of one of the types have the same name
-            in camelCase. Classes that are not in ``types`` are checked when an object of them is sent.
+        ValueError: ``max_values`` is not positive, ``types`` is given without ``type_property``, or two fields of one
+            of the types have the same name in camelCase. Classes that are not in ``types`` are checked when an object
+            of them is sent.
     """
 
     def __init__(
-        self, type_property: str | None = None, types: Mapping[str, type] | None = None, *, camel_case: bool = False
+        self,
+        type_property: str | None = None,
+        types: Mapping[str, type] | None = None,
+        *,
+        camel_case: bool = False,
+        max_values: int = _MOST_VALUES,
     ) -> None:
+        if max_values < 1:
+            raise ValueError(f"JsonConverter: max_values is {max_values}; expected at least 1")
         if types and type_property is None:
             raise ValueError("JsonConverter: types need a type_property, such as JsonConverter('_type', types)")
         self.type_property = type_property
         self.types = dict(types or {})
         self.camel_case = camel_case
+        self.max_values = max_values
         self._names = {kind: name for name, kind in self.types.items()}
         for kind in self.types.values() if camel_case else ():
             check_keys(kind)
@@ -179,8 +203,7 @@ class JsonConverter:
             raise MessageFormatException(f"the type {name!r} of a message is unknown; expected one of: {known}")
         return self.types[name]
 
-    @staticmethod
-    def _json(message: Message, kind: Any = Any) -> Any:
+    def _json(self, message: Message, kind: Any = Any) -> Any:
         if isinstance(message, TextMessage):
             text: str | bytes | None = message.text
         elif isinstance(message, BytesMessage):
@@ -190,6 +213,6 @@ class JsonConverter:
         if text is None:
             return None
         try:
-            return json.loads(text, parse_float=Written if wants_decimals(kind) else None)
+            return read_json(text, self.max_values, parse_float=Written if wants_decimals(kind) else None)
         except (ValueError, RecursionError) as error:
             raise MessageFormatException(f"the body of {message!r} cannot be read as JSON: {error}") from error

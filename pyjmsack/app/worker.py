@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from pyjmsack.app.answer import Answer
+from pyjmsack.app.converters import is_large
 from pyjmsack.app.joining import CURRENT, Joined
 from pyjmsack.app.listener import Listener, destination_of
 from pyjmsack.app.steps import Face, Step, Steps, Task
@@ -214,7 +215,8 @@ class Worker:
         token = CURRENT.set(joined)
         try:
             try:
-                arguments = listener.arguments.bind(taken.message, session, listener.converter)
+                bind = partial(listener.arguments.bind, taken.message, session, listener.converter)
+                arguments = (yield self._face.away(bind)) if is_large(taken.message) else bind()
                 result = yield partial(listener.function, **arguments)
                 if result is not None:
                     yield from self._answer(producer, taken, result)

@@ -23,8 +23,8 @@ from pyjmsack import (
     JMSSecurityException,
     RequestTimedOutException,
 )
-from pyjmsack.management.answers import parsed, shown
-from pyjmsack.management.model import ManagementDeniedError, Request
+from pyjmsack.json_text import read_json
+from pyjmsack.management.model import ManagementDeniedError, Request, shown
 
 __all__ = ["Jolokia"]
 
@@ -175,7 +175,7 @@ class Jolokia:
             ConnectionLostException: nobody answers at the URL.
             JMSException: the answer is an error, or is not from Jolokia.
         """
-        document = parsed(self._post(json.dumps(_document(request)).encode()), _MOST_VALUES, on_loop=False)
+        document = read_json(self._post(json.dumps(_document(request)).encode()), _MOST_VALUES)
         if not isinstance(document, dict) or "status" not in document:
             raise JMSException(
                 f"{self.url} is not the URL of a Jolokia agent, because its answer has no status; "

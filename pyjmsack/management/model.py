@@ -20,6 +20,7 @@ __all__ = [
     "Request",
     "Steps",
     "UnknownQueueError",
+    "shown",
     "unknown_queue",
 ]
 
@@ -29,6 +30,14 @@ _COMPARED = 500
 queues."""
 _LONGEST = 256
 """The largest number of characters of a proposed name, because nobody types longer names."""
+_SHOWN = 500
+"""The largest number of characters of a broker's reason that an error shows."""
+
+
+def shown(reason: object) -> str:
+    """Return a broker's reason as an error shows it: a long text is cut."""
+    text = str(reason)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 @dataclass(frozen=True)

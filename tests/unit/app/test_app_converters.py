@@ -380,3 +380,13 @@ def test_a_map_of_java_is_read_whatever_class_it_had() -> None:
     converter = JsonConverter("_type", {})
     assert converter.from_message(message, dict) == {"a": 1}
     assert converter.from_message(message, Any) == {"a": 1}
+
+
+def test_json_with_more_values_than_the_limit_is_refused() -> None:
+    """A few megabytes of brackets fill the memory with gigabytes of lists."""
+    few = JsonConverter(max_values=3)
+    assert few.from_message(TextMessage("[1,2,3]"), list) == [1, 2, 3]
+    with pytest.raises(MessageFormatException, match="4 values, more than the limit of 3"):
+        few.from_message(TextMessage("[1,2,3,4]"), list)
+    with pytest.raises(ValueError, match="max_values is 0; expected at least 1"):
+        JsonConverter(max_values=0)

@@ -164,7 +164,7 @@ def delivered(identity: bytes | None, *, delivery: int = 1, message_id: str = "I
     message._message_id = message_id
     message._destination = Queue("orders")
     message._redelivery_count = delivery - 1
-    message._delivery = SimpleNamespace(identity=lambda: identity, heavy=heavy)
+    message._delivery = SimpleNamespace(identity=lambda: identity, heavy=heavy, size=4)
     message.accept, message.modify = MagicMock(), MagicMock()
     return message
 
@@ -273,7 +273,7 @@ def test_a_message_whose_headers_cannot_be_decoded_costs_itself_alone() -> None:
         assert message.message_id
 
     bad: Any = Unreadable("bad")
-    bad._delivery, bad.modify, bad.accept = SimpleNamespace(heavy=False), MagicMock(), MagicMock()
+    bad._delivery, bad.modify, bad.accept = SimpleNamespace(heavy=False, size=4), MagicMock(), MagicMock()
     assert outcomes(app, bad, delivered(b"a")) == ["given back", "accepted"]
     assert seen == ["bad", "body"]
 
@@ -293,3 +293,31 @@ def test_in_asyncio_a_thread_computes_the_identity_of_a_large_message() -> None:
     asyncio.run(app._face.run(worker.run(connection)))
     assert len(threads) == 1
     assert threads[0] is not threading.current_thread()
+
+
+@pytest.mark.parametrize(("size", "on_loop"), [(65_536, True), (65_537, False)])
+def test_a_large_message_is_read_on_a_thread_so_that_the_loop_goes_on(size: int, on_loop: bool) -> None:
+    """The JSON of one message of 20 MB stood a loop still for five seconds."""
+    threads: list[int] = []
+
+    class Noting:
+        def to_message(self, body: Any) -> Message:
+            return TextMessage(body)
+
+        def from_message(self, message: Message, wanted: Any) -> Any:
+            threads.append(threading.get_ident())
+            return message.body
+
+    app = aio.App("amqp://localhost:1", converter=Noting())
+    got: list[Any] = []
+
+    @app.listener("orders")
+    async def order(body: Any) -> None:
+        got.append((body, threading.get_ident()))
+
+    message = TextMessage("body")
+    message._delivery = SimpleNamespace(size=size, identity=lambda: None)
+    worker, connection = worker_of(app, AsyncMock, message)
+    asyncio.run(app._face.run(worker.run(connection)))
+    assert got == [("body", threading.get_ident())]
+    assert (threads == [threading.get_ident()]) is on_loop

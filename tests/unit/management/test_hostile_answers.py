@@ -15,7 +15,6 @@ import pytest
 from pyjmsack import ConnectionFactory, JMSException, RequestTimedOutException, aio
 from pyjmsack import management as blocking
 from pyjmsack.management import aio as tasks
-from pyjmsack.management.answers import parsed
 
 FACTORY = "amqp://localhost"
 Server = Callable[..., tuple[str, list[bytes]]]
@@ -66,7 +65,6 @@ HOSTILE = {
     "deep": answered(b"[" * 200_000),
     "long-number": answered(b'{"status": 200, "value": ' + b"9" * 5000 + b"}"),
     "many-values": answered(b'{"status": 200, "value": [' + b"[]," * 1_600_000 + b"0]}"),
-    "long-fraction": answered(b'{"status": 200, "value": 1.' + b"9" * 500 + b"}"),
     "not-utf-8": answered(b'"\xff"'),
     "other-form": value({"a": 5}),
     "list": value([1, 2]),
@@ -93,32 +91,6 @@ def test_an_answer_that_is_none_of_jolokia_is_a_jms_exception(name: str, server:
 
     with pytest.raises(JMSException):
         asyncio.run(ask())
-
-
-def test_other_threads_run_while_a_large_answer_is_read() -> None:
-    """The standard parser kept a loop of ``asyncio`` waiting for seconds. Here a thread counts meanwhile."""
-    text = b"[" + b"[[[[]]]]," * 100_000 + b"0]"
-    counted = 0
-    over = threading.Event()
-
-    def count() -> None:
-        nonlocal counted
-        while not over.is_set():
-            counted += 1
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    try:
-        before = counted
-        assert len(parsed(text, 1_000_000, on_loop=False)) == 100_001
-        slowly = counted - before
-        before = counted
-        assert len(parsed(text, 1_000_000, on_loop=True)) == 100_001
-        at_once = counted - before
-    finally:
-        over.set()
-        thread.join()
-    assert slowly > 4 * at_once
 
 
 def test_a_long_reason_is_cut_in_the_error(server: Server) -> None:

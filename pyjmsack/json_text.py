@@ -1,0 +1,48 @@
+"""Reads JSON (a text form of values) that somebody else wrote, so that no text stops a program.
+
+The parser of the standard library is fast, but no other thread runs while it reads, not even the loop of ``asyncio``.
+So each text has a limit for its values, and a text with many values is read by a slower parser, during which other
+threads run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # the type stubs do not name this function
+from typing import Any
+
+__all__ = ["read_json"]
+
+_MOST_AT_ONCE = 200_000
+"""The largest number of values that the fast parser reads."""
+_LONG = 1 << 18
+"""Numbers in texts with more characters than this are read by a function of Python, after which other threads may run.
+A number may have thousands of digits, which take long."""
+
+
+def read_json(text: str | bytes, most: int, *, parse_float: Callable[[str], Any] | None = None) -> Any:
+    """Return the values in a text of JSON.
+
+    Args:
+        text: the text. Bytes are UTF-8, UTF-16 or UTF-32.
+        most: the largest number of values. Commas and opening brackets in strings count too.
+        parse_float: makes a value of the text of a number with a fraction or an exponent. ``None`` means ``float``.
+
+    Raises:
+        ValueError: the text is not JSON or has too many values.
+        RecursionError: values are nested too deeply.
+    """
+    if isinstance(text, bytes | bytearray):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    values = text.count(",") + text.count("[") + text.count("{")
+    if values > most:
+        raise ValueError(f"it has {values:,} values, more than the limit of {most:,}")
+    decoder = json.JSONDecoder(parse_int=_integer if len(text) > _LONG else None, parse_float=parse_float)
+    if values > _MOST_AT_ONCE:
+        decoder.scan_once = py_make_scanner(decoder)  # type: ignore[attr-defined]  # documented nowhere, in all Pythons
+    return decoder.decode(text)
+
+
+def _integer(digits: str) -> int:
+    return int(digits)

@@ -1,0 +1,98 @@
+"""JSON that somebody else wrote: limits, and what other threads do meanwhile."""
+
+from __future__ import annotations
+
+import json
+import threading
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pyjmsack import json_text
+from pyjmsack.json_text import read_json
+
+
+@pytest.fixture(params=["fast", "slow"])
+def parser(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both parsers read the same."""
+    if request.param == "slow":
+        monkeypatch.setattr(json_text, "_MOST_AT_ONCE", -1)
+        monkeypatch.setattr(json_text, "_LONG", -1)
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        0,
+        -12,
+        1.5,
+        -2e300,
+        "",
+        "a,[{\n\u20ac\U0001f40e\\",
+        [],
+        {},
+        [[1], {"a": {"b": [None, 2]}}, "x"],
+        10**400,
+    ],
+)
+def test_what_json_wrote_is_read_again(value: Any) -> None:
+    text = json.dumps(value, ensure_ascii=False)
+    for form in (text, f" {text}\n", text.encode(), text.encode("utf-16"), text.encode("utf-32-le")):
+        assert read_json(form, 100) == value
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize(
+    "text", ["", " ", "[", "[1,]", '{"a":}', "{1:2}", "nul", '"', "[1]x", "9" * 5000, b"\xff\xfe\x00"]
+)
+def test_what_is_no_json_is_a_value_error(text: str | bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - several errors of Python, all of them of this class
+        read_json(text, 100)
+
+
+@pytest.mark.usefixtures("parser")
+def test_deep_nesting_is_an_error_and_does_not_end_the_process() -> None:
+    with pytest.raises(RecursionError):
+        read_json("[" * 100_000, 1_000_000)
+
+
+@pytest.mark.usefixtures("parser")
+def test_numbers_with_a_fraction_are_made_by_the_given_function() -> None:
+    assert read_json("[1.10, 2e1, 3]", 100, parse_float=Decimal) == [Decimal("1.10"), Decimal("2e1"), 3]
+
+
+@pytest.mark.parametrize("text", ["[1,2,3]", "[[[1]]]", '{"a":{"b":{}}}'])
+def test_more_values_than_the_limit_are_refused_before_they_are_made(text: str) -> None:
+    read_json(text, 3)
+    with pytest.raises(ValueError, match="3 values, more than the limit of 2"):
+        read_json(text, 2)
+
+
+def test_other_threads_run_while_many_values_are_read() -> None:
+    """The parser of the standard library kept a loop of ``asyncio`` waiting for seconds. Here a thread counts."""
+    text = "[" + "[[[[]]]]," * 100_000 + "0]"
+    counted = 0
+    over = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not over.is_set():
+            counted += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        before = counted
+        assert len(read_json(text, 1_000_000)) == 100_001
+        ours = counted - before
+        before = counted
+        assert len(json.loads(text)) == 100_001
+        standard = counted - before
+    finally:
+        over.set()
+        thread.join()
+    assert ours > 4 * standard
