@@ -293,7 +293,19 @@ def test_a_message_before_a_text_with_a_nul_in_the_same_burst_is_not_refused_s16
     assert peer.log("NACK") == ["NACK 2"]
 
 
-@pytest.mark.parametrize("forged", ["x:y\nack:1\nz:v\nack:2", "x\n\ny:v\nack:2", "x:y\nmessage-id:1\nz:v\nack:2"])
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "x:y\nack:1\nz:v\nack:2",
+        "x\n\ny:v\nack:2",
+        "x:y\nmessage-id:1\nz:v\nack:2",
+        "x:y\nsubscription:z\nz:v\nack:2",
+        "x:y\nsubscription:z\n" + "x:y\n" * 1001 + "ack:2",
+        "x:y\nsubscription:z\nl:" + "y" * 70_000 + "\nack:2",
+        "x:y\nsubscription:z\nl:" + "y" * 1_500_000 + "\nack:2",
+    ],
+    ids=["ack", "empty-line", "message-id", "subscription", "many-lines", "long-line", "large-head"],
+)
 def test_a_name_with_line_feeds_costs_its_message_alone_s118_s166(face: Face, forged: str) -> None:
     """Classic does not escape the names of properties. No other message is acknowledged or refused."""
 
@@ -316,6 +328,30 @@ def test_a_name_with_line_feeds_costs_its_message_alone_s118_s166(face: Face, fo
     second.accept()
     peer.wait("ACK")
     assert (peer.log("NACK", "ACK"), peer.ended) == (["ACK 3"], 0)
+
+
+def test_a_message_with_a_line_that_has_no_colon_is_not_copied_and_waits_s118_s166(face: Face) -> None:
+    """The copy of a message that is not persistent ended each connection, because Classic refuses such a line."""
+
+    def message(number: int, line: str) -> str:
+        own = f"subscription:{{0}}\nmessage-id:{number}\npriority:4\ntimestamp:1\npersistent:false\nack:{number}"
+        return f"MESSAGE\n{line}\n{own}\n\nbody {number}\0\n"
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            texts = message(1, "x:y") + message(2, "x\ny:v") + message(3, "x:y")
+            peer.write(texts.replace("{0}", f"{peer.secret}{frame.headers['id']}").encode())
+        return frame.command in ("SUBSCRIBE", "ACK")
+
+    peer = start(face, CLASSIC, rule=rule)
+    consumer = face.failover(peer).create_session(INDIVIDUAL).create_consumer(QUEUE)
+    for text in ("body 1", "body 3"):
+        got = consumer.receive(timeout=60)
+        assert got.text == text
+        got.accept()
+    peer.wait("ACK", 2)
+    assert (peer.log("NACK", "ACK", "SEND"), peer.ended) == (["ACK 1", "ACK 3"], 0)
 
 
 @pytest.mark.parametrize("together", [True, False])

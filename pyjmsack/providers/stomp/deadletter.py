@@ -16,7 +16,7 @@ from pyjmsack.destination import Destination, Queue
 from pyjmsack.errors import ConnectionLostException, MessageFormatException
 from pyjmsack.loggers import get_logger
 from pyjmsack.providers.stomp.dialect import StompDialect
-from pyjmsack.providers.stomp.header_lines import escape, raw_header
+from pyjmsack.providers.stomp.header_lines import escape, has_colons, raw_header
 from pyjmsack.providers.stomp.heads import check_copy
 from pyjmsack.providers.stomp.inbound import StompInbound
 from pyjmsack.providers.stomp.redelivery import LocalRedelivery
@@ -196,6 +196,9 @@ class DeadLetters:
         return shared.place, shared.username, self._dialect.expired if expired else shared.dead_letters
 
     def _send(self, inbound: StompInbound, place: tuple[str, str, str], stop: Stop) -> None:
+        if not has_colons(inbound.head):  # Classic would read the rest of the copy as frames, and end the connection
+            self._set_aside(inbound, stop, "a header line has no colon, because Classic does not escape line feeds")
+            return
         copy = _copy(inbound, place[2], self._info.destination, self._origin, self._subscriber)
         try:
             check_copy(copy, self._dialect.limits, self._dialect.longest_head)

@@ -18,7 +18,7 @@ import re
 from typing import NamedTuple, cast
 
 from pyjmsack.errors import ConnectionLostException
-from pyjmsack.providers.stomp.header_lines import FORGED, NAMING, raw_header
+from pyjmsack.providers.stomp.header_lines import FORGED, NAMING, own_line_first, raw_header
 
 __all__ = ["Frame", "FrameParser", "Limits", "Refusal"]
 
@@ -232,10 +232,10 @@ class FrameParser:
             if command not in _COMMANDS:
                 command = self._command(data, position, command)
             own_line = self.own_line
-            if own_line is not None and command == _MESSAGE and (head.find(own_line) < 0 or _lacks_line(head)):
+            if own_line is not None and command == _MESSAGE and _looks_forged(head, own_line):
                 cut_at = end
                 end, body = _whole_head(data, head, own_line, end, body)
-                head = bytes(data[command_end:end]) + (FORGED if end > cut_at else b"")
+                head = own_line_first(bytes(data[command_end:end]), own_line) + (FORGED if end > cut_at else b"")
             reason = None
             if len(head) > limits.headers:  # a header line has at least two bytes
                 reason = self._head_fault(command, head)
@@ -271,7 +271,7 @@ class FrameParser:
         return _INCOMPLETE
 
     def _start_skipping(self, reason: str, position: int) -> int:
-        self._skipping = Skipping(reason, self._limits.header_line)
+        self._skipping = Skipping(reason, self._limits.header_line, self.own_line)
         self.begun += 1
         return position
 
@@ -332,10 +332,12 @@ class Skipping:
     Args:
         reason: the reason why the frame is refused.
         longest: the largest number of bytes of a header line that is kept.
+        own_line: :attr:`FrameParser.own_line`.
     """
 
-    def __init__(self, reason: str, longest: int) -> None:
+    def __init__(self, reason: str, longest: int, own_line: bytes | None = None) -> None:
         self._reason = reason
+        self._own_line = own_line
         self._longest = min(longest, _LONGEST_NAME)
         self._lines: dict[bytes, bytes] = {}
         self._tail = b""
@@ -387,6 +389,8 @@ class Skipping:
         for line in NAMING.finditer(text, 0, max(0, last)):
             if len(line[0]) <= self._longest and self._lines.setdefault(line[1], line[0]) != line[0]:
                 self._forged = self._forged or line[1] in _IDS
+                if self._own_line is not None and line[0].startswith(self._own_line):
+                    self._lines[line[1]] = line[0]
         if match is None:
             tail = text[last:] if last >= 0 else b""
             self._tail = tail if len(tail) <= self._longest else b""
@@ -430,9 +434,16 @@ def _length_fault(command: bytes, length: bytes) -> str:
     return fault
 
 
-def _lacks_line(head: bytes) -> bool:
-    """Return True if one of ``_LATE_LINES`` is missing. This runs for each MESSAGE of Classic, so it has no loop."""
-    return head.find(b"\ntimestamp:") < 0 or head.find(b"\nmessage-id:") < 0 or head.find(b"\npriority:") < 0
+def _looks_forged(head: bytes, own_line: bytes) -> bool:
+    """Return True if the first line ``subscription`` is not that of the broker, or one of ``_LATE_LINES`` is missing.
+    This runs for each MESSAGE of Classic, so it has no loop."""
+    first = head.find(b"\nsubscription:")
+    return (
+        not head.startswith(own_line, first)
+        or head.find(b"\ntimestamp:") < 0
+        or head.find(b"\nmessage-id:") < 0
+        or head.find(b"\npriority:") < 0
+    )
 
 
 def _whole_head(data: bytes, head: bytes, own_line: bytes, end: int, body: int) -> tuple[int, int]:

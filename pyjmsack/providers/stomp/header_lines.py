@@ -11,9 +11,11 @@ __all__ = [
     "NAMING",
     "decode_head",
     "escape",
+    "has_colons",
     "has_legal_head",
     "is_forged",
     "lines_that_name",
+    "own_line_first",
     "raw_header",
     "unescape",
 ]
@@ -53,6 +55,21 @@ def raw_header(head: bytes, key: bytes) -> bytes | None:
     return value[:-1] if value.endswith(b"\r") else value
 
 
+def own_line_first(head: bytes, own_line: bytes) -> bytes:
+    """Return header lines in which the line that the broker wrote comes before forged lines of the same name, because
+    the first of several lines counts. The forged line stays, so that :func:`is_forged` sees it.
+
+    Args:
+        head: the header lines of a MESSAGE of ActiveMQ Classic.
+        own_line: the beginning of the line ``subscription`` of the broker, which no producer can write.
+    """
+    start = head.find(own_line)
+    if start <= head.find(b"\nsubscription:"):
+        return head
+    end = head.find(b"\n", start + 1)
+    return (head[start:] if end < 0 else head[start:end]) + head
+
+
 def is_forged(head: bytes) -> bool:
     """Return True if a producer has probably written header lines into a MESSAGE of ActiveMQ Classic, by line feeds in
     the name of a property. Nobody knows which lines are those of the broker. So an ACK with the value of such a line
@@ -65,10 +82,15 @@ def is_forged(head: bytes) -> bool:
     )
 
 
+def has_colons(head: bytes) -> bool:
+    """Return True if each header line has a colon."""
+    return b"\n\n" not in head.translate(None, _ALL_BUT_COLONS) + b"\n"  # quicker than a look at each line
+
+
 def has_legal_head(head: bytes) -> bool:
     """Return True if each header line has a colon, and each backslash begins an escape of STOMP. :func:`decode_head`
     accepts only such lines."""
-    if b"\n\n" in head.translate(None, _ALL_BUT_COLONS) + b"\n":  # quicker than a look at each line
+    if not has_colons(head):
         return False
     backslashes = head.count(b"\\")
     # most heads have escaped colons only, and counting them is quicker than the expression
