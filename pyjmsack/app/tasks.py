@@ -42,6 +42,22 @@ async def run(steps: Steps[Any]) -> Any:
             give, argument = steps.throw, error
 
 
+async def _on_thread(function: Callable[[], Any]) -> Any:
+    """Call a function in a thread. A ``StopIteration`` of the function would never reach a future of asyncio, so the
+    thread returns each error."""
+    result, error = await asyncio.to_thread(_outcome, function)
+    if error is not None:
+        raise error
+    return result
+
+
+def _outcome(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
+    try:
+        return function(), None
+    except BaseException as error:  # the task raises it
+        return None, error
+
+
 class Flag(asyncio.Event):
     """An event with a ``wait`` that can have a time limit."""
 
@@ -106,7 +122,7 @@ class AioFace:
 
     def away(self, function: Callable[[], Any]) -> Step:
         """Return the step that calls the function in a thread, because on the event loop it would hold up all tasks."""
-        return partial(asyncio.to_thread, function)
+        return partial(_on_thread, function)
 
     def ends(self, error: BaseException) -> bool:
         """Return whether this task itself is to be cancelled. A ``CancelledError`` alone does not show this, because

@@ -321,3 +321,27 @@ def test_a_large_message_is_read_on_a_thread_so_that_the_loop_goes_on(size: int,
     asyncio.run(app._face.run(worker.run(connection)))
     assert got == [("body", threading.get_ident())]
     assert (threads == [threading.get_ident()]) is on_loop
+
+
+@pytest.mark.parametrize("error", [StopIteration, SystemExit, ValueError])
+def test_an_error_of_a_converter_on_a_thread_is_one_of_its_message_s127(error: type[BaseException]) -> None:
+    """A ``StopIteration`` of a thread never came back, and its worker stood still for ever."""
+
+    class Failing:
+        def to_message(self, body: Any) -> Message:
+            return TextMessage(body)
+
+        def from_message(self, message: Message, wanted: Any) -> Any:
+            raise error("no body")
+
+    app = aio.App("amqp://localhost:1", converter=Failing())
+
+    @app.listener("orders")
+    async def order(body: Any) -> None:
+        raise AssertionError("there is no body")
+
+    message = TextMessage("body")
+    message._delivery = SimpleNamespace(size=100_000, heavy=False, identity=lambda: None)
+    worker, connection = worker_of(app, AsyncMock, message)
+    asyncio.run(app._face.run(worker.run(connection)))
+    assert (worker.counts.failed, worker.error) == (1, None)
