@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # the type stubs do not name this function
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["read_json"]
+
+T = TypeVar("T")
 
 _MOST_AT_ONCE = 200_000
 """The largest number of values that the fast parser reads."""
@@ -38,11 +41,20 @@ def read_json(text: str | bytes, most: int, *, parse_float: Callable[[str], Any]
     values = text.count(",") + text.count("[") + text.count("{")
     if values > most:
         raise ValueError(f"it has {values:,} values, more than the limit of {most:,}")
-    decoder = json.JSONDecoder(parse_int=_integer if len(text) > _LONG else None, parse_float=parse_float)
-    if values > _MOST_AT_ONCE:
+    slow = values > _MOST_AT_ONCE
+    decoder = json.JSONDecoder(parse_int=_integer if slow or len(text) > _LONG else None, parse_float=parse_float)
+    if slow:
+        decoder.parse_float = partial(_ascii, decoder.parse_float)
         decoder.scan_once = py_make_scanner(decoder)  # type: ignore[attr-defined]  # documented nowhere, in all Pythons
     return decoder.decode(text)
 
 
 def _integer(digits: str) -> int:
-    return int(digits)
+    return _ascii(int, digits)
+
+
+def _ascii(make: Callable[[str], T], number: str) -> T:
+    """Make a value of a number. The slow parser takes the digits of all scripts for digits, which JSON does not."""
+    if not number.isascii():
+        raise ValueError(f"{number[:40]!r} is not a number of JSON")
+    return make(number)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pyjmsack.app.converters import Converter
 from pyjmsack.app.typed import build
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import Message
@@ -96,20 +95,35 @@ class Arguments:
             )
         return cls(tuple(sources))
 
-    def bind(self, message: Message, session: object, converter: Converter) -> dict[str, Any]:
+    @property
+    def body(self) -> tuple[Any] | None:
+        """The annotation of the parameter that gets the body. ``None`` if there is no such parameter."""
+        return next(((kind,) for _, source, kind, _ in self.sources if source == "body"), None)
+
+    def bind(self, message: Message, session: object, from_message: Callable[[Message, Any], Any]) -> dict[str, Any]:
         """Return, for one message, the value of each parameter by the name of the parameter.
+
+        Args:
+            message: the received message.
+            session: the session of the message.
+            from_message: returns the body for an annotation (:meth:`.Converter.from_message`).
 
         Raises:
             MessageFormatException: the message does not fit a parameter.
         """
         return {
-            name: self._value(source, kind, header, message, session, converter)
+            name: self._value(source, kind, header, message, session, from_message)
             for name, source, kind, header in self.sources
         }
 
     @staticmethod
     def _value(
-        source: str, kind: Any, header: Header | None, message: Message, session: object, converter: Converter
+        source: str,
+        kind: Any,
+        header: Header | None,
+        message: Message,
+        session: object,
+        from_message: Callable[[Message, Any], Any],
     ) -> Any:
         if header is not None:
             return header.of(message, kind)
@@ -117,7 +131,7 @@ class Arguments:
             if not isinstance(message, kind):
                 raise MessageFormatException(f"the listener takes {kind.__name__}, not {message!r}")
             return message
-        return session if source == "session" else converter.from_message(message, kind)
+        return session if source == "session" else from_message(message, kind)
 
 
 def _source(annotation: Any, session: type) -> tuple[str, Any, Header | None]:

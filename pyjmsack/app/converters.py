@@ -12,7 +12,7 @@ from pyjmsack.errors import MessageFormatException
 from pyjmsack.json_text import read_json
 from pyjmsack.message import BytesMessage, MapMessage, Message, TextMessage
 
-__all__ = ["Converter", "JsonConverter", "is_large"]
+__all__ = ["Converter", "JsonConverter", "reads_on_thread"]
 
 _MOST_VALUES = 2_000_000
 """The largest number of values in the JSON of one message, unless the program chooses another one."""
@@ -20,14 +20,8 @@ _LARGE = 1 << 16
 """The size in bytes of a message that takes a loop too long to read."""
 
 
-def is_large(message: Message) -> bool:
-    """Return whether the body of a received message is read on a thread in ``asyncio``, because it may take long."""
-    return message._delivery is not None and message._delivery.size > _LARGE
-
-
 class Converter(Protocol):
-    """Turns bodies into messages, and messages into bodies. Both methods are plain functions in both faces. In
-    ``asyncio``, a message with more than 64 KiB is read on a thread, so that the loop goes on meanwhile."""
+    """Turns bodies into messages, and messages into bodies. Both methods are plain functions in both faces."""
 
     def to_message(self, body: Any) -> Message:
         """Return the message to send.
@@ -61,6 +55,8 @@ class JsonConverter:
     fields), mappings, lists, numbers and ``None`` become JSON. JSON is read from text messages and, in UTF-8, from
     bytes messages. If the property names ``java.lang.String``, the text of a message is read as JSON, because Jackson
     writes a ``String`` in quotes. Other names that begin with ``java.`` have no effect.
+
+    In ``asyncio``, a message with more than 64 KiB is read on a thread, so that the loop goes on meanwhile.
 
     >>> JsonConverter("_type", {"com.example.Order": Order})  # doctest: +SKIP
 
@@ -216,3 +212,9 @@ class JsonConverter:
             return read_json(text, self.max_values, parse_float=Written if wants_decimals(kind) else None)
         except (ValueError, RecursionError) as error:
             raise MessageFormatException(f"the body of {message!r} cannot be read as JSON: {error}") from error
+
+
+def reads_on_thread(converter: Converter, message: Message) -> bool:
+    """Return whether ``asyncio`` reads the body of a message on a thread, because it may take long. A converter of the
+    program itself is always called on the loop, because it may need the loop."""
+    return type(converter) is JsonConverter and message._delivery is not None and message._delivery.size > _LARGE

@@ -255,7 +255,7 @@ class Listener:
         joined = Joined(self.app, Recorder(sent), self._face.here())
         token = CURRENT.set(joined)
         try:
-            arguments = self.arguments.bind(message, None, self.converter)
+            arguments = self.arguments.bind(message, None, self.converter.from_message)
             return (yield partial(self.function, **arguments))
         finally:
             joined.over = joined.done = True

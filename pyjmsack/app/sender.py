@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pyjmsack.app.answer import how_to_send
-from pyjmsack.app.converters import Converter, is_large
+from pyjmsack.app.converters import Converter, reads_on_thread
 from pyjmsack.app.joining import CURRENT, Sends
 from pyjmsack.app.link import Link
 from pyjmsack.app.listener import destination_of
@@ -267,7 +267,7 @@ class Sender:
         finally:
             yield from self._leave(destination, kept, user)
         read = partial(self._converter.from_message, reply, wanted)
-        return (yield self._face.away(read)) if is_large(reply) else read()
+        return (yield self._face.away(read)) if reads_on_thread(self._converter, reply) else read()
 
     def _requestor(self, destination: Destination, user: object) -> Steps[_Kept]:
         """Return a requestor for the destination, and add ``user`` to its users."""

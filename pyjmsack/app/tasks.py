@@ -7,7 +7,9 @@ import inspect
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -42,10 +44,15 @@ async def run(steps: Steps[Any]) -> Any:
             give, argument = steps.throw, error
 
 
+_threads = ThreadPoolExecutor(2, thread_name_prefix="pyjmsack-app")
+"""The threads of all apps. The threads of the loop belong to the program, which may keep all of them busy."""
+
+
 async def _on_thread(function: Callable[[], Any]) -> Any:
     """Call a function in a thread. A ``StopIteration`` of the function would never reach a future of asyncio, so the
     thread returns each error."""
-    result, error = await asyncio.to_thread(_outcome, function)
+    call = partial(copy_context().run, _outcome, function)
+    result, error = await asyncio.get_running_loop().run_in_executor(_threads, call)
     if error is not None:
         raise error
     return result

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from pyjmsack.app.answer import Answer
-from pyjmsack.app.converters import is_large
+from pyjmsack.app.converters import reads_on_thread
 from pyjmsack.app.joining import CURRENT, Joined
 from pyjmsack.app.listener import Listener, destination_of
 from pyjmsack.app.steps import Face, Step, Steps, Task
@@ -72,6 +72,11 @@ class Taken(NamedTuple):
         """
         identity = self.message._delivery.identity()
         return None if identity is None else (self.destination, identity)
+
+
+def _given(body: Any) -> Callable[[Message, Any], Any]:
+    """Return a function that returns a body that was read before."""
+    return lambda message, wanted: body
 
 
 class Worker:
@@ -215,8 +220,11 @@ class Worker:
         token = CURRENT.set(joined)
         try:
             try:
-                bind = partial(listener.arguments.bind, taken.message, session, listener.converter)
-                arguments = (yield self._face.away(bind)) if is_large(taken.message) else bind()
+                convert: Callable[[Message, Any], Any] = listener.converter.from_message
+                if listener.arguments.body is not None and reads_on_thread(listener.converter, taken.message):
+                    read = partial(convert, taken.message, listener.arguments.body[0])
+                    convert = _given((yield self._face.away(read)))
+                arguments = listener.arguments.bind(taken.message, session, convert)
                 result = yield partial(listener.function, **arguments)
                 if result is not None:
                     yield from self._answer(producer, taken, result)

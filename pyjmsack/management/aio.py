@@ -27,6 +27,9 @@ __all__ = ["Manager"]
 T = TypeVar("T")
 Ask = Callable[[Request], Awaitable[Any]]
 
+_LARGE = 1 << 18
+"""An answer with more characters than this number is read on a thread."""
+
 
 class Manager:
     """Asks a broker about its queues and changes them.
@@ -93,6 +96,8 @@ class Manager:
                 reply = await requestor.request(message, self._timeout)
             except JMSException as error:
                 raise explained(error) from error
+            if isinstance(reply.body, str) and len(reply.body) > _LARGE:
+                return await asyncio.to_thread(answer_of, request, reply)
             return answer_of(request, reply)
 
         return ask

@@ -41,10 +41,8 @@ ones."""
 _PAGE = 500
 """The largest number of rows in one answer. A longer list needs several requests."""
 _MAX_ROWS = 200_000
-_MOST_VALUES = 200_000
-"""The largest number of values in one answer. A page has some ten thousand."""
-_LARGEST = 4 << 20
-"""The largest number of characters in one answer. A page has some hundred thousand."""
+_MOST_VALUES = 3_000_000
+"""The largest number of values in one answer. A page has some ten thousand, and more if there are long selectors."""
 _ATTEMPTS = 20
 _STUMBLED = "is null"
 """A part of the text of a NullPointerException. Artemis 2.56 answers with this text if a queue is deleted while the
@@ -91,9 +89,9 @@ def answer_of(request: Request, reply: Message) -> Any:
         JMSException: the broker refuses for another reason.
     """
     body = reply.body
-    value = _read(body)[0] if isinstance(body, str) and body else None
+    value = read_json(body, _MOST_VALUES)[0] if isinstance(body, str) and body else None
     if str(reply.properties.get("_AMQ_OperationSucceeded")).lower() == "true":
-        return value
+        return read_json(str(value), _MOST_VALUES) if request.lists else value
     reason = str(value)
     text = shown(reason)
     asked = f"{request.operation or request.attributes[0]} of {request.resource}"
@@ -104,18 +102,6 @@ def answer_of(request: Request, reply: Message) -> Any:
     if "AMQ229049" in reason or "AMQ229067" in reason or "AMQ229017" in reason:
         raise InvalidDestinationException(f"{asked}: {text}")
     raise JMSException(f"{asked}: the broker answered {text}")
-
-
-def _read(text: str) -> Any:
-    """Return the values in an answer. A loop waits for this call, so it has to be short.
-
-    Raises:
-        JMSException: the answer is too large.
-        ValueError: the answer is not JSON, or has too many values.
-    """
-    if len(text) > _LARGEST:
-        raise JMSException(f"the broker's answer has {len(text):,} characters; pyjmsack reads {_LARGEST:,}")
-    return read_json(text, _MOST_VALUES)
 
 
 def forbidden(reason: object) -> ManagementDeniedError:
@@ -235,8 +221,7 @@ def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
     """
     rows: list[Mapping[str, Any]] = []
     for page in range(1, _MAX_ROWS // _PAGE + 1):
-        text = yield from _asked_again(Request("broker", operation, (wanted, page, _PAGE)))
-        answer = _read(text)
+        answer = yield from _asked_again(Request("broker", operation, (wanted, page, _PAGE), lists=True))
         if len(answer["data"]) > _PAGE:
             raise JMSException(f"{operation}: the broker answered with {len(answer['data']):,} rows instead of {_PAGE}")
         rows += answer["data"]

@@ -165,6 +165,8 @@ class Request:
     operation: str | None = None
     arguments: tuple[Any, ...] = ()
     attributes: tuple[str, ...] = ()
+    lists: bool = False
+    """Whether Artemis answers with a text that is JSON itself, which may be large."""
 
 
 T = TypeVar("T")

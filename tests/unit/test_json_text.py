@@ -47,7 +47,22 @@ def test_what_json_wrote_is_read_again(value: Any) -> None:
 
 @pytest.mark.usefixtures("parser")
 @pytest.mark.parametrize(
-    "text", ["", " ", "[", "[1,]", '{"a":}', "{1:2}", "nul", '"', "[1]x", "9" * 5000, b"\xff\xfe\x00"]
+    "text",
+    [
+        "",
+        " ",
+        "[",
+        "[1,]",
+        '{"a":}',
+        "{1:2}",
+        "nul",
+        '"',
+        "[1]x",
+        "9" * 5000,
+        "[1\uff11]",
+        "[1.\uff11]",
+        b"\xff\xfe\x00",
+    ],
 )
 def test_what_is_no_json_is_a_value_error(text: str | bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - several errors of Python, all of them of this class

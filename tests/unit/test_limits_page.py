@@ -98,7 +98,6 @@ LIMITS = {
     "an answer of Jolokia": "management/jolokia.py _LARGEST",
     "values in an answer of Jolokia": "management/jolokia.py _MOST_VALUES",
     "values in an answer of the management": "management/artemis.py _MOST_VALUES",
-    "characters in an answer of the management": "management/artemis.py _LARGEST",
     "values in the JSON of a message": "app/converters.py _MOST_VALUES",
     "the head of such an answer": "management/jolokia.py _LONGEST_HEAD",
     "a SASL frame that arrives": "providers/amqp/sasl.py _MAX_FRAME",

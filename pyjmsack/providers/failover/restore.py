@@ -259,8 +259,10 @@ class Restoration:
 
 
 def _cut(infos: list[Suspect], size: int) -> list[list[Suspect]]:
-    """Divide a list into bursts of this size, or of one object if the size is 0."""
-    size = max(1, size)
+    """Divide a list into bursts of about the same size, and of at most this size, or of one object if the size is 0.
+    So no burst has only one object, which would then be suspected, because a rest was left over."""
+    bursts = -(-len(infos) // max(1, size))
+    size = -(-len(infos) // max(1, bursts)) or 1
     return [infos[start : start + size] for start in range(0, len(infos), size)]
 
 

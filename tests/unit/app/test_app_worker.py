@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Annotated, Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
 from pyjmsack import (
     App,
+    Header,
+    JsonConverter,
     Message,
     MessageFormatException,
     Queue,
@@ -20,6 +24,7 @@ from pyjmsack import (
     TransactionRolledBackException,
     aio,
 )
+from pyjmsack.app import converters
 from pyjmsack.app.worker import Worker
 
 
@@ -295,53 +300,91 @@ def test_in_asyncio_a_thread_computes_the_identity_of_a_large_message() -> None:
     assert threads[0] is not threading.current_thread()
 
 
-@pytest.mark.parametrize(("size", "on_loop"), [(65_536, True), (65_537, False)])
-def test_a_large_message_is_read_on_a_thread_so_that_the_loop_goes_on(size: int, on_loop: bool) -> None:
-    """The JSON of one message of 20 MB stood a loop still for five seconds."""
-    threads: list[int] = []
+class Noting(JsonConverter):
+    """A converter that notes the thread on which it reads."""
 
-    class Noting:
-        def to_message(self, body: Any) -> Message:
-            return TextMessage(body)
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[int] = []
 
-        def from_message(self, message: Message, wanted: Any) -> Any:
-            threads.append(threading.get_ident())
-            return message.body
+    def from_message(self, message: Message, wanted: Any) -> Any:
+        self.threads.append(threading.get_ident())
+        return super().from_message(message, wanted)
 
-    app = aio.App("amqp://localhost:1", converter=Noting())
+
+@pytest.mark.parametrize(
+    ("size", "own", "on_loop"), [(65_536, False, True), (65_537, False, False), (65_537, True, True)]
+)
+def test_large_json_is_read_on_a_thread_so_that_the_loop_goes_on(
+    size: int, own: bool, on_loop: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The JSON of one message of 20 MB stood a loop still for five seconds. A converter of the program, such as a
+    subclass, stays on the loop."""
+    converter = Noting()
+    if not own:
+        monkeypatch.setattr(converters, "JsonConverter", Noting)
+    app = aio.App("amqp://localhost:1", converter=converter)
     got: list[Any] = []
 
     @app.listener("orders")
-    async def order(body: Any) -> None:
-        got.append((body, threading.get_ident()))
+    async def order(body: dict[str, int], of: Annotated[str, Header("of")]) -> None:
+        got.append((body, of, threading.get_ident()))
 
-    message = TextMessage("body")
+    message = TextMessage('{"a": 1}')
+    message.properties["of"] = "x"
     message._delivery = SimpleNamespace(size=size, identity=lambda: None)
     worker, connection = worker_of(app, AsyncMock, message)
     asyncio.run(app._face.run(worker.run(connection)))
-    assert got == [("body", threading.get_ident())]
-    assert (threads == [threading.get_ident()]) is on_loop
+    assert got == [({"a": 1}, "x", threading.get_ident())]
+    assert (converter.threads == [threading.get_ident()]) is on_loop
 
 
 @pytest.mark.parametrize("error", [StopIteration, SystemExit, ValueError])
-def test_an_error_of_a_converter_on_a_thread_is_one_of_its_message_s127(error: type[BaseException]) -> None:
+def test_an_error_of_a_type_that_is_made_on_a_thread_is_one_of_its_message_s127(error: type[BaseException]) -> None:
     """A ``StopIteration`` of a thread never came back, and its worker stood still for ever."""
 
-    class Failing:
-        def to_message(self, body: Any) -> Message:
-            return TextMessage(body)
+    @dataclass
+    class Body:
+        a: int
 
-        def from_message(self, message: Message, wanted: Any) -> Any:
+        def __post_init__(self) -> None:
             raise error("no body")
 
-    app = aio.App("amqp://localhost:1", converter=Failing())
+    app = aio.App("amqp://localhost:1")
 
-    @app.listener("orders")
     async def order(body: Any) -> None:
         raise AssertionError("there is no body")
 
-    message = TextMessage("body")
+    order.__annotations__["body"] = Body  # a local class has no name for an annotation
+    app.listener("orders")(order)
+    message = TextMessage('{"a": 1}')
     message._delivery = SimpleNamespace(size=100_000, heavy=False, identity=lambda: None)
     worker, connection = worker_of(app, AsyncMock, message)
     asyncio.run(app._face.run(worker.run(connection)))
     assert (worker.counts.failed, worker.error) == (1, None)
+
+
+def test_the_threads_of_the_loop_may_all_be_busy_while_large_json_is_read() -> None:
+    """They belong to the program, and no listener got a large message while the program kept them busy."""
+    app = aio.App("amqp://localhost:1")
+    got: list[Any] = []
+
+    @app.listener("orders")
+    async def order(body: Any) -> None:
+        got.append(body)
+
+    message = TextMessage('{"a": 1}')
+    message._delivery = SimpleNamespace(size=100_000, identity=lambda: None)
+    worker, connection = worker_of(app, AsyncMock, message)
+    over = threading.Event()
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        busy = loop.run_in_executor(None, over.wait)
+        await app._face.run(worker.run(connection))
+        over.set()
+        await busy
+
+    asyncio.run(main())
+    assert got == [{"a": 1}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 from failover_fakes import Bench
@@ -76,6 +77,15 @@ def test_more_than_a_thousand_objects_are_restored_in_several_bursts_s103(monkey
     bench.member.fail()
     bench.clock.pass_by(0)
     assert bursts(bench) == 4
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "lengths"), [(0, 5, []), (5, 5, [5]), (6, 5, [3, 3]), (7, 3, [3, 3, 1]), (3, 0, [1, 1, 1])]
+)
+def test_bursts_are_of_about_the_same_size_s104(count: int, size: int, lengths: list[int]) -> None:
+    """A rest of one object looked as if it had been asked for alone, and was closed after three losses."""
+    infos: list[Any] = [*range(count)]
+    assert [len(burst) for burst in restore._cut(infos, size)] == lengths
 
 
 @pytest.mark.parametrize(("losses", "reason"), [(MOST_LOSSES, None), (1, "amqp:internal-error")])
