@@ -15,7 +15,7 @@ import pytest
 import pyjmsack
 
 ROOT = Path(pyjmsack.__file__).parent
-VOCABULARY = {"errors", "message", "destination", "types", "uri", "selector", "kept", "java_options"}
+VOCABULARY = {"errors", "json_text", "message", "destination", "types", "uri", "selector", "kept", "java_options"}
 FACES = {"sync", "aio"}
 PUBLIC = {"pyjmsack", "aio", "broker", "explain", "ledger", "management", "otel", "rules"}
 """What a user may import, and so what our own programs may."""

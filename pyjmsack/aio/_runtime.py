@@ -62,6 +62,8 @@ class AioRuntime:
         flush: sends the bytes that the commands of a burst produced.
     """
 
+    callers_on_loop = True
+
     def __init__(self, loop: asyncio.AbstractEventLoop, flush: Callable[[], None]) -> None:
         self.loop = loop
         self._flush = flush

@@ -157,9 +157,19 @@ class Admission:
         """Return whether a message was delivered too often, so that it is not handed out."""
         return self.limit is not None and self.limit.exceeded(inbound)
 
+    def read(self, inbound: Inbound) -> None:
+        """Decode a large message, so that :meth:`decide` is quick. Called on a thread."""
+        try:
+            message = inbound.to_message(self._destination)
+            message._prepare()
+            inbound.read = message
+        except BaseException as error:  # decide() raises it, and then the message is refused, or the caller is told
+            inbound.read = error
+
     def decide(self, inbound: Inbound) -> Message | Refusal:
         """Return the message if it may be handed out, and otherwise the refusal: the reason, and the outcome."""
         redeliveries = inbound.redeliveries
+        read, inbound.read = inbound.read, None
         guard = self._guard
         if guard is not None and guard.alert and guard.knows(inbound):
             return _DUPLICATE
@@ -168,7 +178,9 @@ class Admission:
         if self.delivered_too_often(inbound):
             return self._too_often
         try:
-            message = inbound.to_message(self._destination)
+            if isinstance(read, BaseException):
+                raise read
+            message = inbound.to_message(self._destination) if read is None else read
         except NotOneMessageError as error:
             return Refusal(Why.TORN, Outcome.MODIFIED_FAILED, error=error)
         except MessageFormatException as error:

@@ -36,7 +36,7 @@ class Browser:
         session, channel, info = consumer.session, consumer.session.channel, consumer.info
         session.check_open()
         timeout = channel.options.request_timeout
-        message = consumer.taking.take()
+        message = yield from consumer.receiving.answered(consumer.taking.take)
         looks = 2  # twice, because Artemis 2.56 sometimes answers a drain before it delivers the messages
         while message is None and looks and session.started and not consumer.closed:
             looks -= 1
@@ -44,7 +44,7 @@ class Browser:
             channel.submit(channel.provider.start_consumer, info.id)
             channel.submit(channel.provider.drain, info.id, done)
             answered = (yield done, timeout) or done.done
-            message = consumer.taking.take()
+            message = yield from consumer.receiving.answered(consumer.taking.take)
             if message is None:
                 consumer.check_alive()
             if message is None and not consumer.closed:

@@ -13,7 +13,7 @@ from pyjmsack.core.guard import DuplicateGuard
 from pyjmsack.core.redelivery import redelivery_delay
 from pyjmsack.core.runtime import Later, Runtime, taken
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.envelope import Inbound, identify
+from pyjmsack.spi.envelope import LARGE, Inbound, identify
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import Outcome
 from pyjmsack.uri import RedeliveryPolicy
@@ -244,6 +244,7 @@ class Inbox:
         runtime: brings the answers of the guard's file to the loop, and computes the identities of large messages on
             another thread.
         look: called on the loop when a message that had to wait may be handed out.
+        read: decodes a large message, on a thread. ``None`` means that messages are decoded when they are taken.
         identifies: whether the loop or the caller will ask for the identity of each message. If true, the identity of a
             large message is computed on another thread before the message is handed out.
     """
@@ -253,6 +254,8 @@ class Inbox:
         "_guard",
         "_heavy",
         "_look",
+        "_read",
+        "_reading",
         "_runtime",
         "_unasked",
         "_weighs",
@@ -271,6 +274,7 @@ class Inbox:
         runtime: Runtime,
         look: Callable[[], None],
         identifies: bool = False,
+        read: Callable[[Inbound], None] | None = None,
     ) -> None:
         self.messages = messages
         self.delays = delays
@@ -283,9 +287,12 @@ class Inbox:
         self._weighs = (guard is not None or identifies) and self._guard is None
         self._heavy: list[Inbound] = []
         """Large messages whose digest is not computed yet. The digest of 100 MB takes a third of a second."""
+        self._read = read
+        self._reading: Inbound | None = None
+        """The message that a thread decodes now."""
         self.untold = False
-        """Whether the next message waits for an answer of the guard's file, or for a digest."""
-        self.checks = delays is not None or self._guard is not None
+        """Whether the next message waits for an answer of the guard's file, for a digest, or until it is decoded."""
+        self.checks = delays is not None or self._guard is not None or read is not None
         """Whether :meth:`keeps_back` may keep a message back."""
         self.deliver: Callable[[Inbound], None] = messages.append
         """Appends one message. No caller is woken yet."""
@@ -325,7 +332,7 @@ class Inbox:
 
     def _told(self) -> None:
         """Look again for a message that may be handed out, because the guard's file answered, because the keys that
-        waited are now in the file, or because digests are ready. Runs on the loop.
+        waited are now in the file, because digests are ready, or because a message is decoded. Runs on the loop.
         """
         self.untold = False
         self._look()
@@ -341,6 +348,7 @@ class Inbox:
         self.clear()
         self._unasked.clear()
         self._heavy.clear()
+        self._reading = None
         self.untold = False
 
     # -- from the consumer's side -------------------------------------------------------------------------------
@@ -368,7 +376,29 @@ class Inbox:
         if waits:
             self.messages.appendleft(inbound)
             return True
-        return self.delays is not None and self.delays.must_wait(inbound)
+        if self.delays is not None and self.delays.must_wait(inbound):
+            return True
+        if self._must_wait_for_thread(inbound):
+            self.messages.appendleft(inbound)
+            return True
+        return False
+
+    def _must_wait_for_thread(self, inbound: Inbound) -> bool:
+        """Whether this message is large and no thread has decoded it yet, so that the loop would wait too long. Only
+        the next message is decoded, because a decoded message may take a hundred times its bytes. Runs on the loop.
+        """
+        if self._read is None or inbound.size <= LARGE or inbound.read is not None:
+            return False
+        self.untold = True
+        if self._reading is not inbound:
+            self._reading = inbound
+            self._runtime.elsewhere(partial(self._read, inbound), partial(self._was_read, inbound))
+        return True
+
+    def _was_read(self, inbound: Inbound) -> None:
+        if self._reading is inbound:
+            self._reading = None
+            self._told()
 
     def _must_wait_for_digest(self, inbound: Inbound) -> bool:
         """Whether this message is large and another thread still computes its digest."""
@@ -439,7 +469,8 @@ def make_inbox(
     if (policy.delays or goes_back) and not info.browser:
         exceeded, blocking = admission.delivered_too_often, not options.non_blocking_redelivery
         delays = Delays(policy, exceeded, blocking, messages, runtime.call_later, runtime.submit, look)
-    return Inbox(messages, delays, guard, runtime, look, identifies=replays or admission.identifies)
+    read = admission.read if runtime.callers_on_loop else None
+    return Inbox(messages, delays, guard, runtime, look, replays or admission.identifies, read)
 
 
 def _identify(inbounds: list[Inbound]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from time import time_ns
 from typing import Any, Final, Protocol, TypeVar
 
@@ -141,17 +143,30 @@ class Receiving:
         return message
 
     def _receive_answered(self, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
+        message = self.receive_now(body_type, since)
+        if message is None and self._inbox.untold:
+            return (yield from self.answered(partial(self.receive_now, body_type, since)))
+        return message
+
+    def answered(self, take: Callable[[], Message | None]) -> Steps[Message | None]:
         """Take a message. If the guard's file has not answered for the next message yet, wait for the answer, because
-        the message may be a duplicate.
+        the message may be a duplicate. If a thread works on the next message, because it is large, wait for the end.
+
+        Args:
+            take: takes a message that may be handed out now, or returns ``None``.
+
+        Raises:
+            RequestTimedOutException: the wait takes longer than ``jms.requestTimeout``. The message is not lost.
         """
         timeout = self._channel.options.request_timeout
-        inbox, source, receive_now = self._inbox, self._source, self.receive_now
-        while (message := receive_now(body_type, since)) is None and inbox.untold and not source.closed:
+        inbox, source = self._inbox, self._source
+        while (message := take()) is None and inbox.untold and not source.closed:
             arrival = inbox.expect()
             if inbox.untold and not (yield arrival, timeout) and inbox.untold:
                 raise RequestTimedOutException(
                     f"receiving from {self._info.destination.name}: the file of failover.duplicateGuard does not answer"
-                    f" within jms.requestTimeout ({timeout:g} s)"
+                    f" within jms.requestTimeout ({timeout:g} s), or the next message, which is large, takes longer to"
+                    " read"
                 )
             source.check_alive()
         return message

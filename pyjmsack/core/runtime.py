@@ -243,6 +243,9 @@ def all_called(dispatcher: Dispatcher, deadline: Deadline) -> Steps[None]:
 class Runtime(Protocol):
     """One connection's way to the loop."""
 
+    callers_on_loop: bool
+    """Whether callers run on the loop, as in asyncio, so that a call that takes long keeps the loop waiting."""
+
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Run ``command(*arguments)`` on the loop, in order, with one wake and one write for each burst. Any thread may
         call this.

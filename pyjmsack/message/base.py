@@ -41,6 +41,9 @@ class Message(Headers, TypedProperties):
         """The body. ``None`` if there is no body."""
         return self._body
 
+    def _prepare(self) -> None:
+        """Do the work that the first read of the body would do. Called on a thread, for a large message of asyncio."""
+
     def get_body(self, type: type[T]) -> T | None:
         """Return the body as ``type``.
 

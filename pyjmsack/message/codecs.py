@@ -6,6 +6,7 @@ import json
 from typing import Any, NamedTuple, Protocol
 
 from pyjmsack.errors import MessageFormatException
+from pyjmsack.json_text import read_json
 
 __all__ = ["JAVA_SERIALIZED", "JsonCodec", "ObjectCodec", "SerializedObject", "known_codec", "register_object_codec"]
 
@@ -15,8 +16,15 @@ MAX_BYTES = 1 << 24
 """The largest serialised object that is decoded, in bytes. A codec can be registered with another limit."""
 
 
+_MOST_VALUES = 2_000_000
+"""The largest number of values in the JSON of an object message."""
+
+
 class ObjectCodec(Protocol):
-    """Turns objects into bytes and back. Any exception of a codec becomes a ``MessageFormatException``."""
+    """Turns objects into bytes and back. Any exception of a codec becomes a ``MessageFormatException``.
+
+    In ``asyncio``, a received message with more than 64 KiB is decoded on a thread before the program gets it.
+    """
 
     def encode(self, obj: Any) -> bytes:
         """Return the object as bytes.
@@ -84,9 +92,10 @@ class JsonCodec:
             data: JSON in UTF-8, UTF-16 or UTF-32.
 
         Raises:
-            ValueError: ``data`` is not JSON. The message raises ``MessageFormatException`` instead.
+            ValueError: ``data`` is not JSON, or has more than 2,000,000 values. The message raises
+                ``MessageFormatException`` instead.
         """
-        return json.loads(data)
+        return read_json(data, _MOST_VALUES)
 
 
 class _Known(NamedTuple):

@@ -32,10 +32,11 @@ RECEIVED_DEFAULTS: dict[str, Any] = {
     "_buffer": None,
     "_part": None,
     "_position": 0,
+    "_ready": None,
 }
 """The values of the slots that a received message does not fill from the bytes of the wire.
 
-The last four slots belong to ``BytesMessage`` and ``StreamMessage``.
+The last five slots belong to ``BytesMessage``, ``StreamMessage`` and ``ObjectMessage``.
 """
 
 

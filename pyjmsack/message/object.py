@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
 from pyjmsack.errors import MessageFormatException
@@ -15,6 +15,15 @@ __all__ = ["ObjectMessage"]
 MAX_DEPTH = 60
 """The largest number of lists and dicts within each other. The AMQP codec must allow at least one more level, because
 a body may add a level."""
+
+
+class _Ready(NamedTuple):
+    """A copy of the object of a message, or the error of the codec."""
+
+    body: Any
+    """The body that was copied. The message may have another one meanwhile."""
+    value: Any
+    error: MessageFormatException | None
 
 
 class ObjectMessage(Message):
@@ -39,7 +48,7 @@ class ObjectMessage(Message):
             for the content type, or the codec cannot write the object.
     """
 
-    __slots__ = ()
+    __slots__ = ("_ready",)
 
     wire_type: ClassVar[int] = 1
     _body_is: ClassVar[str] = "an object; read `object`"
@@ -47,6 +56,8 @@ class ObjectMessage(Message):
     def __init__(self, obj: Any = None, content_type: str | None = None) -> None:
         super().__init__()
         self._body = _to_body(obj, content_type)
+        self._ready: _Ready | None = None
+        """A copy of the object that was made before somebody reads the object."""
 
     @property
     def object(self) -> Any:
@@ -62,14 +73,32 @@ class ObjectMessage(Message):
             MessageFormatException: the object cannot be written, as for the constructor.
             MessageNotWriteableException: the message was received (S163), or is sent with a completion listener (S73).
         """
-        body = self._body
-        return deserialize(body) if isinstance(body, SerializedObject) else _copy(body)
+        ready = self._get_ready()
+        self._ready = None
+        if ready.error is not None:
+            raise ready.error
+        return ready.value
 
     @object.setter
     def object(self, obj: Any) -> None:
         self._check_body_writeable()
         held = self.content_type
         self._body = _to_body(obj, held if held is not None and known_codec(held) else None)
+
+    def _prepare(self) -> None:
+        """Make the copy that the next read of ``object`` returns."""
+        self._get_ready()
+
+    def _get_ready(self) -> _Ready:
+        body, ready = self._body, self._ready
+        if ready is None or ready.body is not body:
+            value, error = None, None
+            try:
+                value = deserialize(body) if isinstance(body, SerializedObject) else _copy(body)
+            except MessageFormatException as failure:
+                error = failure
+            self._ready = ready = _Ready(body, value, error)
+        return ready
 
     @property
     def body(self) -> Any:
@@ -82,10 +111,8 @@ class ObjectMessage(Message):
         Args:
             type: the type of the object.
         """
-        try:
-            return super().is_body_assignable_to(type)
-        except MessageFormatException:
-            return False
+        ready = self._get_ready()
+        return ready.error is None and (ready.value is None or isinstance(ready.value, type))
 
     @property
     def content_type(self) -> str | None:

@@ -38,6 +38,7 @@ from typing import Any
 from uuid import UUID
 
 from pyjmsack.errors import JMSException, MessageFormatException
+from pyjmsack.json_text import read_json
 from pyjmsack.kept import kept
 from pyjmsack.message.base import Message
 from pyjmsack.message.codecs import SerializedObject, plain_type
@@ -60,6 +61,8 @@ PREFIX = b"application/vnd.pyjmsack."
 """The beginning of all these content types."""
 
 _WIRE_TYPES = {content_type: wire_type for wire_type, content_type in CONTENT_TYPES.items()}
+_MOST_VALUES = 4_000_000
+"""The largest number of commas and opening brackets in a text. A number of a map or a stream has two of them."""
 _NUMBERS = frozenset(("byte", "short", "int", "long"))
 
 
@@ -93,13 +96,14 @@ def decode(content_type: str, text: str) -> tuple[int, Any]:
     """Return the wire type of the message class, and the body: a dict, a list or an object.
 
     Raises:
-        MessageFormatException: the content type is not in the table above, or the text does not fit the content type.
+        MessageFormatException: the content type is not in the table above, or the text does not fit the content type,
+            or has too many values.
     """
     wire_type = _WIRE_TYPES.get(plain_type(content_type))
     if wire_type is None:
         raise MessageFormatException(f"content type {content_type!r}: expected one of {', '.join(_WIRE_TYPES)}")
     try:
-        return wire_type, _body(wire_type, json.loads(text))
+        return wire_type, _body(wire_type, read_json(text, _MOST_VALUES))
     except JMSException as error:
         raise MessageFormatException(f"{content_type} body: {error}") from error
     except (ValueError, TypeError, ArithmeticError, RecursionError) as error:

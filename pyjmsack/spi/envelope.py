@@ -93,6 +93,11 @@ def identify(inbounds: Iterable[Inbound]) -> None:
             inbound.identity()
 
 
+LARGE = 1 << 16
+"""A message with more bytes than this number is decoded on a thread in asyncio, because it may have very many values,
+which no loop should wait for."""
+
+
 class Outbound:
     """One encoded message for one producer.
 
@@ -138,6 +143,8 @@ class Inbound(Protocol):
     into the file (S105)."""
     settled: bool
     """True after an outcome was chosen. True from the start if the broker sent the message presettled."""
+    read: Message | BaseException | None
+    """What a thread read of a large message: the decoded message, or the error. ``None`` if no thread has read it."""
     sent: bool
     """True after the provider got the outcome. The core submits an outcome twice if Ctrl-C interrupted the first time,
     because nobody knows how far the first time came."""

@@ -71,6 +71,8 @@ class SyncRuntime:
         keeps_process: whether the process lives as long as the connection (``jms.useDaemonThread=false``).
     """
 
+    callers_on_loop = False
+
     def __init__(self, thread: LoopThread, flush: Callable[[], None], *, keeps_process: bool = False) -> None:
         self._thread = thread
         self.loop = thread.loop

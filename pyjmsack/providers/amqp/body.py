@@ -12,7 +12,7 @@ from pyjmsack.message.portable import decode as decode_portable
 from pyjmsack.message.portable import is_portable
 from pyjmsack.providers.amqp.foreign import as_jms, as_jms_map
 from pyjmsack.providers.amqp.sections import DATA, NAMES, SEQUENCE, VALUE, Span
-from pyjmsack.providers.amqp.wire import decode_value, malformed
+from pyjmsack.providers.amqp.wire import check_values, decode_value, malformed
 
 __all__ = ["is_plain_bytes", "read_body"]
 
@@ -49,9 +49,12 @@ def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, conte
         content_type: the content type in the properties section.
 
     Raises:
-        MessageFormatException: the body cannot be decoded. The text names the section and the position.
+        MessageFormatException: the body cannot be decoded, or has too many values. The text names the section and the
+            position.
     """
     try:
+        if code in (VALUE, SEQUENCE):
+            check_values(data, spans[0][0], spans[-1][1])
         if code == VALUE:
             value = _whole(data, spans[0])
             if content_type is not None and type(value) is str and is_portable(content_type):

@@ -8,13 +8,13 @@ brokers change the other parts, and ``tests/faults/test_identity.py`` checks for
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any
 
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp import sections
-from pyjmsack.providers.amqp.wire import decode_value, told
+from pyjmsack.providers.amqp.wire import MOST_VALUES, check_values, decode_value, has_more_values, told
 
 __all__ = ["LARGE", "as_it_came", "as_values", "head_parts"]
 
@@ -54,7 +54,7 @@ def as_values(
     if span is not None:
         parts.append(_values(payload, span))
     after = max(end for _, end in (message._properties or (0, 0), span or (0, 0), *message._body))
-    for body in bodies or (_body(payload, section) for section in message._body):
+    for body in bodies or _bodies(payload, message._body):
         parts += (b"\0%d" % message._body_code, body)
     if after < len(payload):
         parts += (b"\0footer", _values(payload, (after + 3, len(payload))))
@@ -78,6 +78,13 @@ def _digest(data: bytes, start: int, end: int) -> bytes:
     return b"sha256 %b" % sha256(memoryview(data)[start:end]).digest()
 
 
+def _bodies(payload: bytes, spans: list[sections.Span]) -> Iterator[bytes]:
+    """Yield the content of each body section. Sections with too many values, which nobody decodes, stay encoded."""
+    plain = bool(spans) and has_more_values(MOST_VALUES, payload, spans[0][0], spans[-1][1])
+    for start, end in spans:
+        yield payload[start:end] if plain else _body(payload, (start, end))
+
+
 def _body(payload: bytes, section: sections.Span) -> bytes:
     """Return the content of a body section. Text and binary content stays encoded."""
     code = payload[section[0]]
@@ -94,6 +101,7 @@ def _values(payload: bytes, section: sections.Span) -> bytes:
     """
     start, end = section
     try:
+        check_values(payload, start, end)
         value, _ = decode_value(payload, start, end)
     except MessageFormatException:
         return payload[start:end]

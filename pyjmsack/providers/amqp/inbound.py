@@ -72,6 +72,7 @@ class AmqpInbound(sections.Sections):
         "known",
         "payload",
         "queue",
+        "read",
         "redeliveries",
         "sent",
         "settled",
@@ -90,6 +91,7 @@ class AmqpInbound(sections.Sections):
         """The number of failed deliveries that this connection counted, because the broker does not count those of a
         large message."""
         self.known: bool | None = None
+        self.read: Message | BaseException | None = None
         self.settled: bool = False
         self.sent: bool = False
         self.queue: Hashable = None

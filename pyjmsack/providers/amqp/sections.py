@@ -10,7 +10,7 @@ from uuid import UUID
 
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp.foreign import as_jms_map
-from pyjmsack.providers.amqp.wire import decode_value, malformed, skip, told
+from pyjmsack.providers.amqp.wire import check_values, decode_value, malformed, skip, told
 from pyjmsack.providers.amqp.wire_types import Symbol, Timestamp, UByte, UInt, ULong
 from pyjmsack.spi.envelope import NotOneMessageError
 
@@ -116,6 +116,8 @@ _LARGEST_HEADER = 256
 """The largest number of bytes of a header, which has five fields of fixed sizes."""
 _LARGEST_ANNOTATIONS = 16_384
 """The largest number of bytes of message annotations. They have no natural limit, and are read on the I/O loop."""
+_MOST_IN_PROPERTIES = 100_000
+"""The largest number of names and values in the application properties of a message. A loop may wait for them."""
 _DESCRIPTOR_TYPES = frozenset((0x44, 0x53, 0x80, 0xA3, 0xB3))
 """The codes of the types that the descriptor of a section may have: ulong and symbol."""
 
@@ -494,11 +496,12 @@ def read_application_properties(data: bytes, span: Span | None) -> dict[str, Any
     """Return the application properties (3.2.5) as a new dictionary, in types of JMS (S166).
 
     Raises:
-        MessageFormatException: the section cannot be decoded, or contains a name that is not text.
+        MessageFormatException: the section cannot be decoded, has too many values, or contains a name that is not text.
     """
     if span is None:
         return {}
     start, end = span
+    check_values(data, start, end, _MOST_IN_PROPERTIES)
     found = _read_map(data, start, end, "application-properties")
     for name in found:
         if type(name) is not str:

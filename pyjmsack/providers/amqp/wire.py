@@ -40,7 +40,17 @@ from pyjmsack.providers.amqp.wire_types import (
 )
 from pyjmsack.types import Byte, Char, Float, Long, Short
 
-__all__ = ["MAX_DEPTH", "Described", "decode_value", "has_more_values", "malformed", "skip", "told"]
+__all__ = [
+    "MAX_DEPTH",
+    "MOST_VALUES",
+    "Described",
+    "check_values",
+    "decode_value",
+    "has_more_values",
+    "malformed",
+    "skip",
+    "told",
+]
 
 MAX_DEPTH = 64
 """The largest number of levels of nested values. This is far below the limit of Python's own stack."""
@@ -48,6 +58,10 @@ MAX_DEPTH = 64
 MAX_EMPTY_ELEMENTS = 8
 """The largest number of elements of an array whose elements have no bytes. The size of the frame does not limit such
 elements, and each may take 56 bytes of memory."""
+
+MOST_VALUES = 2_000_000
+"""The largest number of values in the body of a message. A value may have a single byte on the wire. In Python it takes
+a hundred bytes, and a microsecond or two until it is decoded."""
 
 _SHORT_DESCRIPTORS = (b"\x44", b"\x53", b"\x80", b"\xa3")
 """The type codes of a ulong, and of a symbol of at most 255 bytes. AMQP reserves all other descriptors (1.3)."""
@@ -166,6 +180,16 @@ def has_more_values(most: int, data: bytes, position: int, end: int) -> bool:
         elif code != 0:  # after a 0 the descriptor follows, and then the value
             return False  # no type has this code, and the decoder says so
     return seen > most
+
+
+def check_values(data: bytes, position: int, end: int, most: int = MOST_VALUES) -> None:
+    """Refuse bytes that hold more than ``most`` values, before any of them is decoded.
+
+    Raises:
+        MessageFormatException: there are more values, or the sizes in the bytes do not fit together.
+    """
+    if end - position > most and has_more_values(most, data, position, end):
+        raise malformed(f"more than {most:,} values", position)
 
 
 _FIXED_WIDTHS = {4: 0, 5: 1, 6: 2, 7: 4, 8: 8, 9: 16}

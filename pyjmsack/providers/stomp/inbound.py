@@ -84,6 +84,7 @@ class StompInbound:
         "generation",
         "head",
         "known",
+        "read",
         "redeliveries",
         "refusal",
         "sent",
@@ -102,6 +103,7 @@ class StompInbound:
         self.generation = 0
         self.redeliveries = 0
         self.known: bool | None = None
+        self.read: Message | BaseException | None = None
         self.settled = self.sent = False
         self.counted: int | None = None
         """The number of earlier deliveries of this message that this connection knows of. ``None`` if the connection

@@ -88,6 +88,7 @@ class FakeRuntime:
         self.work: deque[tuple[Callable[[], None], Callable[[], None]]] = deque()
         self.meanwhile: deque[Callable[[], Any]] = deque()
         """What happens while steps wait, one thing for each wait."""
+        self.callers_on_loop = False
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
         self.commands.append((command, arguments))
@@ -234,6 +235,8 @@ class FakeInbound:
         self.priority = priority
         self.settled = self.sent = False
         self.known: bool | None = None
+        self.read: Any = None
+        self.size = len(name)
         self.heavy = False
         self._expired = expired
         self._broken = broken

@@ -1,0 +1,141 @@
+"""Large messages are decoded on a thread if callers run on the loop, and keep their place in the inbox meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+from core_fakes import Bench, FakeInbound, FakeRuntime
+
+from pyjmsack.core.browsing import Browser
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.destination import Destination, Queue
+from pyjmsack.errors import RequestTimedOutException
+from pyjmsack.message import Message, TextMessage
+from pyjmsack.spi.envelope import LARGE
+from pyjmsack.types import Outcome
+
+
+class Large(FakeInbound):
+    """A message with so many bytes that it is decoded on a thread."""
+
+    def __init__(self, name: str, *, broken: bool = False, correlation_id: str | None = None) -> None:
+        super().__init__(name, broken=broken)
+        self.size = LARGE + 1
+        self.correlation_id = correlation_id
+        self.decoded = 0
+
+    def to_message(self, destination: Destination, /) -> Message:
+        self.decoded += 1
+        return super().to_message(destination)
+
+
+def bench(*options: str, callers_on_loop: bool = True) -> Bench:
+    runtime = FakeRuntime()
+    runtime.callers_on_loop = callers_on_loop
+    return Bench(*options, runtime=runtime)
+
+
+def receive(bench: Bench, consumer: Consumer, timeout: float | None = 1) -> str | None:
+    message = bench.run(consumer.receiving.receive(timeout))
+    assert message is None or isinstance(message, TextMessage)
+    return None if message is None else message.text
+
+
+@pytest.mark.parametrize("timeout", [None, 0, 1])
+def test_receive_waits_until_a_thread_has_decoded_a_large_message_s166(timeout: float | None) -> None:
+    it = bench()
+    consumer, large = it.consumer(), Large("large")
+    it.arrive(consumer, large, "small")
+    assert consumer.receiving.receive_now() is None
+    assert large.decoded == 0
+    it.runtime.meanwhile.append(it.runtime.work_off)
+    assert receive(it, consumer, timeout) == "large"
+    assert large.decoded == 1
+    assert receive(it, consumer, timeout) == "small"
+    assert it.outcomes() == [("large", Outcome.ACCEPTED), ("small", Outcome.ACCEPTED)]
+
+
+def test_the_blocking_face_decodes_on_the_thread_of_the_caller() -> None:
+    it = bench(callers_on_loop=False)
+    consumer, large = it.consumer(), Large("large")
+    it.arrive(consumer, large)
+    assert receive(it, consumer) == "large"
+    assert not it.runtime.work
+
+
+def test_only_the_next_message_is_decoded_because_decoded_messages_take_much_memory() -> None:
+    it = bench()
+    consumer, first, second = it.consumer(), Large("first"), Large("second")
+    it.arrive(consumer, first, second)
+    it.runtime.meanwhile.append(it.runtime.work_off)
+    assert receive(it, consumer) == "first"
+    assert second.decoded == 0
+
+
+def test_a_receive_that_gives_up_leaves_the_message_at_the_head_of_the_inbox_s22() -> None:
+    it = bench("jms.requestTimeout=1000")
+    consumer = it.consumer()
+    it.arrive(consumer, Large("large"), "small")
+    with pytest.raises(RequestTimedOutException, match="large"):
+        receive(it, consumer)
+    it.runtime.work_off()
+    assert [receive(it, consumer), receive(it, consumer)] == ["large", "small"]
+
+
+def test_a_message_that_is_decoded_when_its_consumer_closes_goes_back_to_the_broker_s84() -> None:
+    it = bench()
+    consumer = it.consumer()
+    it.arrive(consumer, Large("large"))
+    assert consumer.receiving.receive_now() is None
+    it.run(consumer.close())
+    it.runtime.work_off()
+    assert it.outcomes() == [("large", Outcome.RELEASED)]
+
+
+def test_after_a_loss_another_delivery_is_decoded_and_the_old_one_is_forgotten_s101() -> None:
+    it = bench()
+    consumer, old, new = it.consumer(), Large("old"), Large("new")
+    it.arrive(consumer, old)
+    assert consumer.receiving.receive_now() is None
+    consumer.interrupted()
+    it.arrive(consumer, new)
+    assert consumer.receiving.receive_now() is None
+    work, then = it.runtime.work.popleft()
+    work()
+    then()
+    assert consumer.stalled, "the new delivery is not decoded yet"
+    it.runtime.work_off()
+    assert receive(it, consumer) == "new"
+    assert new.decoded == 1
+
+
+def test_a_large_message_that_cannot_be_decoded_is_refused_as_a_small_one_s166() -> None:
+    it = bench()
+    consumer = it.consumer()
+    it.arrive(consumer, Large("bad", broken=True), "good")
+    it.runtime.meanwhile.append(it.runtime.work_off)
+    assert receive(it, consumer) == "good"
+    assert it.outcomes() == [("bad", Outcome.MODIFIED_FAILED_UNDELIVERABLE), ("good", Outcome.ACCEPTED)]
+
+
+def test_a_listener_gets_a_large_message_when_it_is_decoded() -> None:
+    it = bench()
+    session = it.session()
+    consumer, got = it.consumer(session), []
+    consumer.listening.set(got.append, 1)
+    it.arrive(consumer, Large("large"), "small")
+    assert consumer.take_for_listener() is None
+    consumer.listening.unscheduled()
+    it.runtime.work_off()
+    assert consumer.listening._scheduled
+    taken = [consumer.take_for_listener(), consumer.take_for_listener()]
+    assert [message.text for message in taken if isinstance(message, TextMessage)] == ["large", "small"]
+
+
+def test_a_browser_waits_for_a_large_message_s134() -> None:
+    it = bench()
+    consumer = it.run(it.session().create_consumer(Queue("q"), None, False, browser=True))
+    it.arrive(consumer, Large("large"))
+    it.runtime.meanwhile.append(it.runtime.work_off)
+    message = it.run(Browser(consumer).next())
+    assert isinstance(message, TextMessage)
+    assert message.text == "large"

@@ -1,0 +1,87 @@
+"""A message with very many values is refused before they are made, because they take time and memory (S166)."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from pyjmsack.errors import MessageFormatException
+from pyjmsack.message import ObjectMessage, SerializedObject, portable
+from pyjmsack.providers.amqp import wire
+from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.wire import MOST_VALUES
+
+VALUE, SEQUENCE, APPLICATION_PROPERTIES = 0x77, 0x76, 0x74
+MANY = MOST_VALUES // 2 + 1
+TOO_MANY = "more than 2,000,000 values"
+
+
+def section(code: int, value: bytes) -> bytes:
+    return bytes((0x00, 0x53, code)) + value
+
+
+def zeros(count: int, constructor: int = 0xD0) -> bytes:
+    """Return a list or map of zeros, each of which has one byte."""
+    return struct.pack(">BII", constructor, count + 4, count) + b"\x43" * count
+
+
+WITH_ID = section(0x73, b"\xc0\x05\x01\xa1\x02ID")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        section(VALUE, zeros(MOST_VALUES + 1)),
+        section(VALUE, b"\xd1" + struct.pack(">II", MOST_VALUES + 18, 2) + b"\xa1\x01a" + zeros(MOST_VALUES + 2)),
+        section(SEQUENCE, zeros(MANY)) * 2,
+    ],
+    ids=["list", "list in a map", "two sequences"],
+)
+def test_a_body_with_too_many_values_is_refused_s166(body: bytes) -> None:
+    inbound = AmqpInbound(WITH_ID + body)
+    with pytest.raises(MessageFormatException, match=TOO_MANY):
+        inbound.to_message()
+    assert inbound.unreadable
+
+
+def test_the_identity_of_such_a_message_needs_no_values_s105(monkeypatch: pytest.MonkeyPatch) -> None:
+    payload = WITH_ID + section(SEQUENCE, zeros(MANY)) * 2
+    monkeypatch.setitem(wire._READERS, 0x43, lambda *_: pytest.fail("a value was decoded"))
+    assert AmqpInbound(payload).identity() == AmqpInbound(payload).identity() is not None
+
+
+def test_a_long_text_is_one_value() -> None:
+    text = struct.pack(">BI", 0xB1, MOST_VALUES + 1) + b"x" * (MOST_VALUES + 1)
+    assert AmqpInbound(section(VALUE, text)).to_message().body == "x" * (MOST_VALUES + 1)
+
+
+def test_a_message_with_too_many_properties_can_be_received_without_them() -> None:
+    payload = section(APPLICATION_PROPERTIES, zeros(100_002, 0xD1)) + section(VALUE, b"\xa1\x01x")
+    message = AmqpInbound(payload).to_message()
+    assert message.body == "x"
+    with pytest.raises(MessageFormatException, match="more than 100,000 values"):
+        len(message.properties)
+
+
+def test_a_portable_body_with_too_many_values_is_refused() -> None:
+    with pytest.raises(MessageFormatException, match="more than the limit of 4,000,000"):
+        portable.decode("application/vnd.pyjmsack.stream+json", f"[{'1,' * 4_000_000}1]")
+
+
+def test_the_json_of_an_object_with_too_many_values_is_refused_when_it_is_read_s175() -> None:
+    message = ObjectMessage(SerializedObject(b"[" + b"1," * 2_000_000 + b"1]", "application/json"))
+    with pytest.raises(MessageFormatException):
+        _ = message.object
+    assert not message.is_body_assignable_to(list)
+
+
+def test_an_object_that_was_prepared_is_read_once_and_then_copied_s175() -> None:
+    message = ObjectMessage([1, [2]])
+    message._prepare()
+    first = message.object
+    first[1].append(3)
+    assert message.object == [1, [2]]
+    message._prepare()
+    message.object = [4]
+    assert message.object == [4], "the prepared copy was of another object"
