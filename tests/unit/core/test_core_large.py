@@ -7,6 +7,7 @@ from core_fakes import Bench, FakeInbound, FakeRuntime
 
 from pyjmsack.core.browsing import Browser
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.core.requestor import Requestor
 from pyjmsack.destination import Destination, Queue
 from pyjmsack.errors import RequestTimedOutException
 from pyjmsack.message import Message, TextMessage
@@ -139,3 +140,22 @@ def test_a_browser_waits_for_a_large_message_s134() -> None:
     message = it.run(Browser(consumer).next())
     assert isinstance(message, TextMessage)
     assert message.text == "large"
+
+
+def test_each_of_several_large_replies_is_decoded_on_the_thread() -> None:
+    it = bench()
+    steps = Requestor.open(it.connection, it.session(), Queue("service"), it.run)
+    requestor: Requestor = it.run(steps)
+    requests = [requestor.send("?", None, None, None, None) for _ in range(2)]
+    replies = [Large(f"reply {number}", correlation_id=f"asked {number}") for number in range(2)]
+    for number, request in enumerate(requests):
+        requestor._requests[f"asked {number}"] = request
+    it.arrive(requestor._consumer, *replies)
+    it.runtime.work_off()
+    assert [len(request.replies) for request in requests] == [1, 1]
+    assert [reply.decoded for reply in replies] == [1, 1]
+    for number, request in enumerate(requests):
+        message = it.run(requestor.wait(request, 1))
+        assert isinstance(message, TextMessage)
+        assert message.text == f"reply {number}"
+    assert [reply.decoded for reply in replies] == [1, 1], "a reply was decoded again, on the loop"
