@@ -53,7 +53,7 @@ def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, conte
             position.
     """
     try:
-        if code in (VALUE, SEQUENCE):
+        if spans:
             check_values(data, spans[0][0], spans[-1][1])
         if code == VALUE:
             value = _whole(data, spans[0])

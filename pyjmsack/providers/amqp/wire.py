@@ -175,6 +175,8 @@ def has_more_values(most: int, data: bytes, position: int, end: int) -> bool:
             size, start = _size(data, position, end, wide=category == 0xF)
             count, first = _size(data, start, end, wide=category == 0xF)
             simple = first < end and data[first] != 0 and data[first] >> 4 < 0xC
+            if data[first : first + 1] == b"\x51" and count == start + size - first - 1:
+                count = 0  # a byte[] of Java, which is one value
             seen += count if simple else size  # the elements of an array of lists have at most so many values
             position = start + size
         elif code != 0:  # after a 0 the descriptor follows, and then the value

@@ -146,7 +146,8 @@ def test_each_of_several_large_replies_is_decoded_on_the_thread() -> None:
     it = bench()
     steps = Requestor.open(it.connection, it.session(), Queue("service"), it.run)
     requestor: Requestor = it.run(steps)
-    requests = [requestor.send("?", None, None, None, None) for _ in range(2)]
+    requestor.reply_to = Queue("replies")
+    requests = [requestor.send(TextMessage("?"), None, None, None, None) for _ in range(2)]
     replies = [Large(f"reply {number}", correlation_id=f"asked {number}") for number in range(2)]
     for number, request in enumerate(requests):
         requestor._requests[f"asked {number}"] = request

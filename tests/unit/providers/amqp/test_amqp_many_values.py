@@ -12,7 +12,7 @@ from pyjmsack.providers.amqp import wire
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.wire import MOST_VALUES
 
-VALUE, SEQUENCE, APPLICATION_PROPERTIES = 0x77, 0x76, 0x74
+VALUE, SEQUENCE, DATA, APPLICATION_PROPERTIES = 0x77, 0x76, 0x75, 0x74
 MANY = MOST_VALUES // 2 + 1
 TOO_MANY = "more than 2,000,000 values"
 
@@ -35,8 +35,9 @@ WITH_ID = section(0x73, b"\xc0\x05\x01\xa1\x02ID")
         section(VALUE, zeros(MOST_VALUES + 1)),
         section(VALUE, b"\xd1" + struct.pack(">II", MOST_VALUES + 18, 2) + b"\xa1\x01a" + zeros(MOST_VALUES + 2)),
         section(SEQUENCE, zeros(MANY)) * 2,
+        section(DATA, zeros(MOST_VALUES + 1)),
     ],
-    ids=["list", "list in a map", "two sequences"],
+    ids=["list", "list in a map", "two sequences", "list in data"],
 )
 def test_a_body_with_too_many_values_is_refused_s166(body: bytes) -> None:
     inbound = AmqpInbound(WITH_ID + body)
@@ -54,6 +55,12 @@ def test_the_identity_of_such_a_message_needs_no_values_s105(monkeypatch: pytest
 def test_a_long_text_is_one_value() -> None:
     text = struct.pack(">BI", 0xB1, MOST_VALUES + 1) + b"x" * (MOST_VALUES + 1)
     assert AmqpInbound(section(VALUE, text)).to_message().body == "x" * (MOST_VALUES + 1)
+
+
+def test_an_array_of_bytes_is_one_value() -> None:
+    count = MOST_VALUES + 1
+    array = struct.pack(">BIIB", 0xF0, count + 5, count, 0x51) + bytes(count)
+    assert AmqpInbound(section(VALUE, array)).to_message().body == bytes(count)
 
 
 def test_a_message_with_too_many_properties_can_be_received_without_them() -> None:
