@@ -387,7 +387,7 @@ class Inbox:
         """Whether this message is large and no thread has decoded it yet, so that the loop would wait too long. Only
         the next message is decoded, because a decoded message may take a hundred times its bytes. Runs on the loop.
         """
-        if self._read is None or inbound.size <= LARGE or inbound.read is not None:
+        if self._read is None or inbound.size <= LARGE or inbound.read is not None or inbound.quick:
             return False
         self.untold = True
         if self._reading is not inbound:

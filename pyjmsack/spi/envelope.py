@@ -197,6 +197,11 @@ class Inbound(Protocol):
         """
         ...
 
+    @property
+    def quick(self) -> bool:
+        """Whether the body is one text or one run of bytes, which is decoded quickly, although it may be large."""
+        ...
+
     def stored_id(self) -> bytes | None:
         """Return bytes that are the same for all deliveries of one stored message.
 

@@ -14,7 +14,7 @@ from pyjmsack.providers.amqp.foreign import as_jms, as_jms_map
 from pyjmsack.providers.amqp.sections import DATA, NAMES, SEQUENCE, VALUE, Span
 from pyjmsack.providers.amqp.wire import check_values, decode_value, malformed
 
-__all__ = ["is_plain_bytes", "read_body"]
+__all__ = ["is_one_value", "is_plain_bytes", "read_body"]
 
 MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
 """The numbers that stand for the JMS classes in an AMQP message (S165)."""
@@ -67,6 +67,14 @@ def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, conte
     except MessageFormatException as error:
         raise MessageFormatException(f"{NAMES[code]} section: {error}") from error
     return _classify_value(mark, None)
+
+
+def is_one_value(data: bytes, code: int, spans: list[Span], mark: int | None, content_type: str | None) -> bool:
+    """Return whether the body is one text or one run of bytes that :func:`read_body` reads as such, and no values or
+    serialised object. The arguments are those of :func:`read_body`."""
+    if any(data[start] not in _HEADS for start, _ in spans) or (content_type is not None and is_portable(content_type)):
+        return False
+    return code != SEQUENCE and (code != DATA or (mark != OBJECT and content_type != JAVA_SERIALIZED))
 
 
 def _whole(data: bytes, span: Span) -> Any:

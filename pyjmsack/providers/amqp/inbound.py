@@ -19,7 +19,7 @@ from pyjmsack.message import (
 )
 from pyjmsack.message.headers import Headers
 from pyjmsack.providers.amqp import sections
-from pyjmsack.providers.amqp.body import read_body
+from pyjmsack.providers.amqp.body import is_one_value, read_body
 from pyjmsack.providers.amqp.identity import as_it_came, as_values
 from pyjmsack.providers.amqp.ids import to_correlation_id, to_message_id
 from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY
@@ -231,6 +231,15 @@ class AmqpInbound(sections.Sections):
         """Whether the next call of :meth:`identity` takes long. Later calls are fast."""
         # values are decoded for the identity, which takes much longer than a digest
         return self._identity is None and len(self.payload) > (HEAVY if self.kept_whole else _HEAVY_VALUES)
+
+    @property
+    def quick(self) -> bool:
+        """Whether the body is one text or one run of bytes, which no codec of the program has to read."""
+        try:
+            content_type = self._content_type(self._fields or self._decode())
+        except MessageFormatException:  # to_message() raises an error for the caller
+            return False
+        return is_one_value(self.payload, self._body_code, self._body, self._annotations.wire_type, content_type)
 
     def identity(self) -> bytes | None:
         """Return the identity of the message, or ``None`` if the message has no id (S105).

@@ -221,6 +221,11 @@ class StompInbound:
         """Whether the next call of :meth:`identity` takes long. Later calls are fast."""
         return self._identity is None and len(self.body) > HEAVY
 
+    @property
+    def quick(self) -> bool:
+        """Whether the body is one text or one run of bytes. Otherwise it holds values, or a whole message of AMQP."""
+        return self.head.find(b"JMS_AMQP_NATIVE") < 0 and self.head.lower().find(portable.PREFIX) < 0
+
     def identity(self) -> bytes | None:
         """Return bytes that are the same for each delivery of this message: they contain the parts that the sender
         wrote, without the parts that the broker changes (S105).

@@ -21,6 +21,7 @@ class Large(FakeInbound):
     def __init__(self, name: str, *, broken: bool = False, correlation_id: str | None = None) -> None:
         super().__init__(name, broken=broken)
         self.size = LARGE + 1
+        self.quick = False
         self.correlation_id = correlation_id
         self.decoded = 0
 
@@ -58,6 +59,15 @@ def test_receive_waits_until_a_thread_has_decoded_a_large_message_s166(timeout: 
 def test_the_blocking_face_decodes_on_the_thread_of_the_caller() -> None:
     it = bench(callers_on_loop=False)
     consumer, large = it.consumer(), Large("large")
+    it.arrive(consumer, large)
+    assert receive(it, consumer) == "large"
+    assert not it.runtime.work
+
+
+def test_a_large_text_needs_no_thread_because_it_is_quickly_decoded() -> None:
+    it = bench()
+    consumer, large = it.consumer(), Large("large")
+    large.quick = True
     it.arrive(consumer, large)
     assert receive(it, consumer) == "large"
     assert not it.runtime.work
@@ -144,9 +154,9 @@ def test_a_browser_waits_for_a_large_message_s134() -> None:
 
 def test_each_of_several_large_replies_is_decoded_on_the_thread() -> None:
     it = bench()
+    it.provider.create_temporary = lambda info, named: named.succeed("replies")
     steps = Requestor.open(it.connection, it.session(), Queue("service"), it.run)
     requestor: Requestor = it.run(steps)
-    requestor.reply_to = Queue("replies")
     requests = [requestor.send(TextMessage("?"), None, None, None, None) for _ in range(2)]
     replies = [Large(f"reply {number}", correlation_id=f"asked {number}") for number in range(2)]
     for number, request in enumerate(requests):

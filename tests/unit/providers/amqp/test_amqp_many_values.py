@@ -92,3 +92,25 @@ def test_an_object_that_was_prepared_is_read_once_and_then_copied_s175() -> None
     message._prepare()
     message.object = [4]
     assert message.object == [4], "the prepared copy was of another object"
+
+
+OBJECT = section(0x72, b"\xc1\x17\x02\xa3\x12x-opt-jms-msg-type\x51\x01")
+JSON = section(0x73, b"\xc0\x19\x07" + b"\x40" * 6 + b"\xa3\x10application/json")
+
+
+@pytest.mark.parametrize(
+    ("payload", "quick"),
+    [
+        (section(VALUE, b"\xa1\x01x"), True),
+        (section(DATA, b"\xa0\x01x") * 2, True),
+        (JSON + section(DATA, b"\xa0\x02{}"), True),
+        (OBJECT + JSON + section(DATA, b"\xa0\x02{}"), False),
+        (section(VALUE, zeros(1)), False),
+        (section(SEQUENCE, zeros(1)), False),
+        (section(DATA, zeros(1)), False),
+        (b"\x00", False),
+    ],
+    ids=["text", "bytes", "JSON as text", "JSON as object", "list", "sequence", "list in data", "no message"],
+)
+def test_only_text_and_bytes_are_decoded_on_a_loop_however_large(payload: bytes, quick: bool) -> None:
+    assert AmqpInbound(payload).quick is quick
