@@ -185,3 +185,16 @@ def test_a_property_that_is_called_timestamp_and_is_no_time_hides_no_time(lines:
     head = "\nmessage-id:1" + "".join(f"\ntimestamp:{line}" for line in lines.split())
     message = StompInbound(head.encode(), b"", dialect_of("artemis")).to_message(Queue("q"))
     assert message._timestamp == time
+
+
+@pytest.mark.parametrize(
+    ("line", "quick"),
+    [
+        ("content-type:text/plain", True),
+        ("content-length:4", True),
+        ("content-type:Application/VND.pyjmsack.map+json", False),
+        ("JMS_AMQP_NATIVE:true", False),
+    ],
+)
+def test_only_text_and_bytes_are_decoded_on_a_loop_however_large(line: str, quick: bool) -> None:
+    assert StompInbound(f"\ndestination:/queue/a\n{line}".encode(), BODY, dialect_of("classic-6")).quick is quick
