@@ -88,7 +88,7 @@ FORBIDDEN_STANDARD_LIBRARY: dict[str, set[str]] = {
 }
 THIRD_PARTY: dict[str, set[str]] = {
     "vocabulary": {"lark"},
-    "providers.amqp": {"proton", "scramp"},
+    "providers.amqp": {"proton", "cproton", "scramp"},
     "providers.stomp": {"stomp"},
     "providers.failover": {"tenacity"},
     "io": {"cryptography", "wsproto"},

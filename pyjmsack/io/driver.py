@@ -14,7 +14,7 @@ from functools import partial
 from ipaddress import ip_address
 from ssl import SSLContext, SSLError
 from typing import cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from pyjmsack.errors import ConnectionLostException, JMSException, RequestTimedOutException
 from pyjmsack.io.helpers import Helpers
@@ -285,6 +285,12 @@ class Driver(asyncio.BufferedProtocol):
             self._deaf = False
             self._transport.resume_reading()
 
+    @property
+    def unwritten(self) -> bool:
+        """Whether the stream is open and the socket has not taken all bytes yet."""
+        transport = self._transport
+        return transport is not None and not self._closing and (self._paused or transport.get_write_buffer_size() > 0)
+
     def close(self) -> None:
         """Write the remaining bytes and close the socket.
 
@@ -343,11 +349,22 @@ class AsyncioConnector:
         self._history: History = sibling._history if sibling else History()
         self._names: Names = sibling._names if sibling else Names(loop)
         self._helpers: Helpers = sibling._helpers if sibling else Helpers(loop, "pyjmsack-files", _MOST_HELPERS)
+        self._drivers: WeakSet[Driver] = sibling._drivers if sibling else WeakSet()
         self._tasks: set[asyncio.Task[None]] = set()
         self.elsewhere = self._helpers.elsewhere
         """``elsewhere(work, then)`` lets a thread run ``work``, and calls ``then`` on the loop when ``work`` has
         ended."""
         self._spooler = Spooler(self.elsewhere)
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether a socket of the JMS connection has not taken all bytes yet. Used on the loop."""
+        return any(driver.unwritten for driver in [*self._drivers])
+
+    def _drive(self, engine: Engine, endpoint: Endpoint) -> Driver:
+        driver = Driver(engine, self._loop, endpoint, self._history)
+        self._drivers.add(driver)
+        return driver
 
     def for_url(self, url: BrokerUrl) -> AsyncioConnector:
         """Return a new connector for a member of a failover URL."""
@@ -426,7 +443,7 @@ class AsyncioConnector:
         opening = partial(
             connect,
             self._loop,
-            partial(Driver, engine, self._loop, endpoint, self._history),
+            partial(self._drive, engine, endpoint),
             addresses,
             local,
             ssl=context,

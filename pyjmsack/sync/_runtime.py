@@ -32,6 +32,10 @@ BURST = 100
 """A thread that has queued this number of commands waits until the loop has run them."""
 GATHER = 0.001
 """Seconds for which commands may gather before the loop is woken, if nobody waits for these commands."""
+_LAST_SECONDS = 2.0
+"""Seconds in which the sends and acknowledgements of all open connections may leave, when the program ends."""
+_LOOK = 0.01
+"""Seconds until the next look whether the sockets have taken all bytes, when the program ends."""
 _AGAIN = 0.1
 """Seconds until the next try after the system refused to start a thread."""
 _JOIN_TIMEOUT = 5.0
@@ -99,6 +103,11 @@ class SyncRuntime:
         """The error that each command gets, because the loop ended by itself."""
         self.tell_lost: Callable[[ConnectionLostException], object] = _ignore
         """Called on the thread of the loop if the loop ends by itself."""
+        self.finish: Callable[[Completion[None]], object] = Completion.succeed
+        """Called on the loop at the end of the program. Lets its argument succeed when each send is answered and each
+        acknowledgement is given to the provider."""
+        self.unwritten: Callable[[], bool] = lambda: False
+        """Whether a socket has not taken all bytes yet. Called on the loop at the end of the program."""
         self._closing = threading.RLock()
         self._leavings: deque[Callable[[], None]] = deque([thread.release])
         """The function that gives the loop thread back. The queue is empty after the call, because the function must
@@ -276,6 +285,32 @@ class SyncRuntime:
         """Return a new dispatcher."""
         return ThreadDispatcher(name, self.call_later)
 
+    def let_leave(self) -> Completion[None]:
+        """Return what succeeds when each send is answered and the sockets have taken each acknowledgement. The program
+        is ending, and the connection stays open.
+        """
+        gone: Completion[None] = Completion()
+        if self._closed or self._pid != os.getpid():
+            gone.succeed()
+        else:
+            # not by ``submit``, which waits for a loop that is held up; as an argument, so that it fails with the loop
+            self._outbox.append((self._let_leave, (gone,)))
+            self._wake()
+        return gone
+
+    def _let_leave(self, gone: Completion[None]) -> None:
+        finished: Completion[None] = Completion()
+        # in the next turn of the loop, because this burst is not written yet
+        finished.add_callback(lambda _: self.loop.call_soon(self._when_written, gone))
+        self.finish(finished)
+
+    def _when_written(self, gone: Completion[None]) -> None:
+        self._flush()  # for acknowledgements that waited for a file
+        if self.unwritten():
+            self.loop.call_later(_LOOK, self._when_written, gone)
+        else:
+            gone.succeed()
+
     def flush_out(self, timeout: float | None) -> None:
         """Wait until the commands that are queued now have run on the loop."""
         if not self._closed and self._pid == os.getpid():
@@ -333,11 +368,13 @@ when_forked(_disown_all)
 
 @atexit.register
 def _flush_open_connections() -> None:
-    """Hand the queued sends and acknowledgements of open connections to the loop, when a program ends without closing
-    its connections.
+    """Wait until the sends and acknowledgements of open connections have left, when a program ends without closing its
+    connections. All connections share the time. They stay open, because another function for the end of the program
+    may use them.
     """
-    for runtime in [*_open]:
-        runtime.flush_out(timeout=2.0)
+    deadline = Deadline(_LAST_SECONDS)
+    for gone in [runtime.let_leave() for runtime in [*_open]]:
+        wait(gone, deadline.remaining())
 
 
 class ThreadDispatcher:

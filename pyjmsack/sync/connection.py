@@ -71,7 +71,8 @@ class ConnectionFactory(FactoryFacade):
         try:
             thread = acquire()
             give_back = thread.release
-            provider = create_provider(self._url, AsyncioConnector(self._url, thread.loop, self._ssl_context))
+            connector = AsyncioConnector(self._url, thread.loop, self._ssl_context)
+            provider = create_provider(self._url, connector)
             keeps_process = not self._url.connection.use_daemon_thread
             runtime = SyncRuntime(thread, provider.flush, keeps_process=keeps_process)
             give_back = runtime.close
@@ -86,6 +87,7 @@ class ConnectionFactory(FactoryFacade):
                 tracing=self._create_tracing(),
             )
             runtime.tell_lost = partial(_lose, core)
+            runtime.finish, runtime.unwritten = core.finish, lambda: connector.unwritten
             if runtime.keeper is not None:
                 core.add_listener(runtime.keeper)
             runtime.run(core.open())

@@ -6,12 +6,15 @@ and freed only on the loop.
 
 from __future__ import annotations
 
+import atexit
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
+import cproton  # type: ignore[import-untyped]  # it has no types
 import proton
 from proton import Collector, Connection, Endpoint, Event, EventType, Link, ProtonException, Session, Transport, symbol
 
@@ -54,6 +57,7 @@ class ProtonEngine(AmqpEngine):
         self, listener: EngineListener, sasl: Callable[[bool], SaslClient] | None, options: EngineOptions
     ) -> None:
         super().__init__(listener, sasl, options)
+        _engines.add(self)
         self._connection = Connection()
         self._transport = Transport()
         self._transport.max_frame_size = options.max_frame_size
@@ -318,6 +322,30 @@ def _trace(limit: int, transport: Transport, text: str) -> None:
         text = f"{transfer[1]}{transfer[2][:limit]}..."
     log.debug("%s", text)
 
+
+_engines: WeakSet[ProtonEngine] = WeakSet()
+
+
+def _free_if_unused(free: Callable[[], object]) -> None:
+    """Let proton free its objects at the end of the program, if no engine exists that may still use them."""
+    if not len(_engines):
+        free()
+
+
+def _keep_objects_in_use() -> None:
+    """Keep proton from freeing the objects of open connections when the program ends.
+
+    Python calls the functions for the end of a program in reverse order, and proton is imported late. So proton would
+    free its objects before the last sends leave, and while the thread of a loop still runs. The next event would then
+    abort the process. Without that function the memory is freed with the process.
+    """
+    free = getattr(cproton, "clear_retained_objects", None)
+    if free is not None:
+        atexit.unregister(free)
+        atexit.register(_free_if_unused, free)
+
+
+_keep_objects_in_use()
 
 _ACTIONS: dict[EventType, Callable[[ProtonEngine, Happening], None]] = {
     Event.DELIVERY: ProtonEngine._on_delivery,
