@@ -51,8 +51,8 @@ _threads = ThreadPoolExecutor(2, thread_name_prefix="pyjmsack-app")
 async def _on_thread(function: Callable[[], Any]) -> Any:
     """Call a function in a thread. A ``StopIteration`` of the function would never reach a future of asyncio, so the
     thread returns each error."""
-    call = partial(copy_context().run, _outcome, function)
-    result, error = await asyncio.get_running_loop().run_in_executor(_threads, call)
+    context = copy_context()
+    result, error = await asyncio.get_running_loop().run_in_executor(_threads, lambda: context.run(_outcome, function))
     if error is not None:
         raise error
     return result
