@@ -8,6 +8,7 @@ threads run.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import partial
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # the type stubs do not name this function
@@ -17,6 +18,7 @@ __all__ = ["read_json"]
 
 T = TypeVar("T")
 
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _MOST_AT_ONCE = 200_000
 """The largest number of values that the fast parser reads."""
 _LONG = 1 << 18
@@ -29,7 +31,7 @@ def read_json(text: str | bytes, most: int, *, parse_float: Callable[[str], Any]
 
     Args:
         text: the text. Bytes are UTF-8, UTF-16 or UTF-32.
-        most: the largest number of values. Commas and opening brackets in strings count too.
+        most: the largest number of values, which are counted by commas and opening brackets.
         parse_float: makes a value of the text of a number with a fraction or an exponent. ``None`` means ``float``.
 
     Raises:
@@ -38,7 +40,7 @@ def read_json(text: str | bytes, most: int, *, parse_float: Callable[[str], Any]
     """
     if isinstance(text, bytes | bytearray):
         text = text.decode(json.detect_encoding(text), "surrogatepass")
-    values = text.count(",") + text.count("[") + text.count("{")
+    values = _counted(text, most)
     if values > most:
         raise ValueError(f"it has {values:,} values, more than the limit of {most:,}")
     slow = values > _MOST_AT_ONCE
@@ -47,6 +49,17 @@ def read_json(text: str | bytes, most: int, *, parse_float: Callable[[str], Any]
         decoder.parse_float = partial(_ascii, decoder.parse_float)
         decoder.scan_once = py_make_scanner(decoder)  # type: ignore[attr-defined]  # documented nowhere, in all Pythons
     return decoder.decode(text)
+
+
+def _counted(text: str, most: int) -> int:
+    """Return about how many values a text has. If there are more than ``most``, do not count what is in strings."""
+    values = text.count(",") + text.count("[") + text.count("{")
+    if values > most:
+        for number, string in enumerate(_STRING.finditer(text)):
+            values -= sum(text.count(sign, *string.span()) for sign in ",[{")
+            if values <= most or number > most:
+                break
+    return values
 
 
 def _integer(digits: str) -> int:

@@ -66,9 +66,9 @@ class JsonConverter:
         camel_case: whether the fields of dataclasses and pydantic models have names in camelCase in JSON, as Jackson
             writes the fields of Java objects: the field ``order_id`` is ``orderId``, and ``class_`` is ``class``. A
             field with an alias of pydantic has the alias. Keys of mappings stay as they are.
-        max_values: the largest number of values in the JSON of one message. Commas and opening brackets in strings
-            count too. A message with more values is refused, because a few megabytes of JSON can fill the memory with
-            gigabytes of values.
+        max_values: the largest number of values in the JSON of one message, counted by commas and opening brackets. A
+            message with more values is refused, because a few megabytes of JSON can fill the memory with gigabytes of
+            values.
 
     Raises:
         ValueError: ``max_values`` is not positive, ``types`` is given without ``type_property``, or two fields of one

@@ -19,6 +19,7 @@ from pyjmsack.aio.session import Session
 from pyjmsack.app.service import Service
 from pyjmsack.app.steps import Event, Limit, Step, Steps, Task
 from pyjmsack.app.trial import embedded, own_url
+from pyjmsack.io.forks import when_forked
 from pyjmsack.loggers import get_logger
 
 __all__ = ["App"]
@@ -44,15 +45,20 @@ async def run(steps: Steps[Any]) -> Any:
             give, argument = steps.throw, error
 
 
-_threads = ThreadPoolExecutor(2, thread_name_prefix="pyjmsack-app")
-"""The threads of all apps. The threads of the loop belong to the program, which may keep all of them busy."""
+_pools: list[ThreadPoolExecutor] = []
+"""The pool of threads of all apps. The threads of the loop belong to the program, which may keep all of them busy. In a
+child process made by ``fork`` the threads of the parent do not exist, so the child makes a pool of its own."""
+when_forked(_pools.clear)
 
 
 async def _on_thread(function: Callable[[], Any]) -> Any:
     """Call a function in a thread. A ``StopIteration`` of the function would never reach a future of asyncio, so the
     thread returns each error."""
     context = copy_context()
-    result, error = await asyncio.get_running_loop().run_in_executor(_threads, lambda: context.run(_outcome, function))
+    if not _pools:
+        _pools.append(ThreadPoolExecutor(2, thread_name_prefix="pyjmsack-app"))
+    loop = asyncio.get_running_loop()
+    result, error = await loop.run_in_executor(_pools[0], lambda: context.run(_outcome, function))
     if error is not None:
         raise error
     return result

@@ -334,17 +334,12 @@ class Connection:
 
     def finish(self, done: Completion[None]) -> None:
         """Let ``done`` succeed when the acknowledgements are given to the provider and each send so far has its answer.
-        Called on the loop, because the program is ending.
-
-        The consumers are stopped. Over AMQP the broker answers this, and so has read the acknowledgements before it.
-        ActiveMQ Classic drops those that it has not read when it cannot write another message to the ended program.
+        Called on the loop, because the program is ending. The consumers go on, because another function for the end of
+        the program may use them.
         """
         sessions = [*self.sessions.values()]
         waits: list[Callable[[Completion[None]], None]] = [self.on_leaving]
         waits += [producer.window.when_answered for session in sessions for producer in [*session.producers.values()]]
-        if not self._interrupted:
-            stop = self.channel.provider.stop_consumer
-            waits += [partial(stop, number) for session in sessions for number in [*session.consumers]]
         number = len(waits)
 
         def count(_: object) -> None:

@@ -348,8 +348,7 @@ class Inbox:
         self.clear()
         self._unasked.clear()
         self._heavy.clear()
-        self._reading = None
-        self.untold = False
+        self.untold = False  # a thread that still decodes a message wakes the callers when it has ended
 
     # -- from the consumer's side -------------------------------------------------------------------------------
 

@@ -289,7 +289,11 @@ class Driver(asyncio.BufferedProtocol):
     def unwritten(self) -> bool:
         """Whether the stream is open and the socket has not taken all bytes yet."""
         transport = self._transport
-        return transport is not None and not self._closing and (self._paused or transport.get_write_buffer_size() > 0)
+        if transport is None or self._closing:
+            return False
+        # the transport of TLS does not count what the transport below it holds, and has no public name for it
+        below = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
+        return self._paused or any(each.get_write_buffer_size() > 0 for each in (transport, below) if each is not None)
 
     def close(self) -> None:
         """Write the remaining bytes and close the socket.

@@ -87,6 +87,14 @@ def test_more_values_than_the_limit_are_refused_before_they_are_made(text: str) 
         read_json(text, 2)
 
 
+def test_signs_in_strings_are_not_counted() -> None:
+    """A table in one string is one value."""
+    text = json.dumps(['a,b,c\\"[{,,', "x,,,,\n"])
+    assert read_json(text, 2) == json.loads(text)
+    with pytest.raises(ValueError, match="2 values, more than the limit of 1"):
+        read_json(text, 1)
+
+
 def test_other_threads_run_while_many_values_are_read() -> None:
     """The parser of the standard library kept a loop of ``asyncio`` waiting for seconds. Here a thread counts."""
     text = "[" + "[[[[]]]]," * 100_000 + "0]"

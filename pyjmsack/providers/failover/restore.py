@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -262,8 +263,8 @@ def _cut(infos: list[Suspect], size: int) -> list[list[Suspect]]:
     """Divide a list into bursts of about the same size, and of at most this size, or of one object if the size is 0.
     So no burst has only one object, which would then be suspected, because a rest was left over."""
     bursts = -(-len(infos) // max(1, size))
-    size = -(-len(infos) // max(1, bursts)) or 1
-    return [infos[start : start + size] for start in range(0, len(infos), size)]
+    ends = [len(infos) * number // bursts for number in range(bursts + 1)] if infos else []
+    return [infos[start:end] for start, end in pairwise(ends)]
 
 
 def checked(

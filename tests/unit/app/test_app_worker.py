@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -388,3 +390,18 @@ def test_the_threads_of_the_loop_may_all_be_busy_while_large_json_is_read() -> N
 
     asyncio.run(main())
     assert got == [{"a": 1}]
+
+
+def test_a_child_process_made_by_fork_has_threads_of_its_own() -> None:
+    """The threads of the parent do not exist in the child, which waited for them for ever."""
+    source = """
+import asyncio, os
+from pyjmsack.aio import App
+away = App("amqp://localhost:1")._face.away
+asyncio.run(away(os.getpid)())
+if (child := os.fork()) == 0:
+    os._exit(asyncio.run(away(lambda: 7)()))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.split() == ["7"]

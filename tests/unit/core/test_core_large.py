@@ -119,6 +119,18 @@ def test_after_a_loss_another_delivery_is_decoded_and_the_old_one_is_forgotten_s
     assert new.decoded == 1
 
 
+def test_who_waits_for_a_large_message_that_is_gone_after_a_loss_is_woken_s101() -> None:
+    """The message went to another consumer, and a ``receive`` waited for ever, whatever its timeout was."""
+    it = bench()
+    consumer = it.consumer()
+    it.arrive(consumer, Large("old"))
+    assert consumer.receiving.receive_now() is None
+    arrival = consumer.inbox.expect()
+    consumer.interrupted()
+    it.runtime.work_off()
+    assert arrival.done
+
+
 def test_a_large_message_that_cannot_be_decoded_is_refused_as_a_small_one_s166() -> None:
     it = bench()
     consumer = it.consumer()
