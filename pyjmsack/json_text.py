@@ -19,7 +19,7 @@ __all__ = ["read_json"]
 T = TypeVar("T")
 
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_MOST_AT_ONCE = 200_000
+_MOST_AT_ONCE = 500_000
 """The largest number of values that the fast parser reads."""
 _LONG = 1 << 18
 """Numbers in texts with more characters than this are read by a function of Python, after which other threads may run.

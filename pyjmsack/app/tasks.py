@@ -19,7 +19,6 @@ from pyjmsack.aio.session import Session
 from pyjmsack.app.service import Service
 from pyjmsack.app.steps import Event, Limit, Step, Steps, Task
 from pyjmsack.app.trial import embedded, own_url
-from pyjmsack.io.forks import when_forked
 from pyjmsack.loggers import get_logger
 
 __all__ = ["App"]
@@ -45,20 +44,21 @@ async def run(steps: Steps[Any]) -> Any:
             give, argument = steps.throw, error
 
 
-_pools: list[ThreadPoolExecutor] = []
-"""The pool of threads of all apps. The threads of the loop belong to the program, which may keep all of them busy. In a
-child process made by ``fork`` the threads of the parent do not exist, so the child makes a pool of its own."""
-when_forked(_pools.clear)
+_pools: dict[int, ThreadPoolExecutor] = {}
+"""The pool of threads of all apps, by the number of the process. The threads of the loop belong to the program, which
+may keep all of them busy. In a child process made by ``fork`` the threads of the parent do not exist, so the child
+makes a pool of its own."""
 
 
 async def _on_thread(function: Callable[[], Any]) -> Any:
     """Call a function in a thread. A ``StopIteration`` of the function would never reach a future of asyncio, so the
     thread returns each error."""
     context = copy_context()
-    if not _pools:
-        _pools.append(ThreadPoolExecutor(2, thread_name_prefix="pyjmsack-app"))
+    pool = _pools.get(os.getpid())
+    if pool is None:
+        pool = _pools[os.getpid()] = ThreadPoolExecutor(2, thread_name_prefix="pyjmsack-app")
     loop = asyncio.get_running_loop()
-    result, error = await loop.run_in_executor(_pools[0], lambda: context.run(_outcome, function))
+    result, error = await loop.run_in_executor(pool, lambda: context.run(_outcome, function))
     if error is not None:
         raise error
     return result

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
+from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
@@ -161,7 +162,8 @@ class Admission:
         """Decode a large message, so that :meth:`decide` is quick. Called on a thread."""
         try:
             message = inbound.to_message(self._destination)
-            message._prepare()
+            with suppress(BaseException):  # of a codec; whoever reads the body gets this error
+                message._prepare()
             inbound.read = message
         except BaseException as error:  # decide() raises it, and then the message is refused, or the caller is told
             inbound.read = error

@@ -264,6 +264,7 @@ class Inbox:
         "deliver",
         "messages",
         "untold",
+        "wanted",
     )
 
     def __init__(
@@ -292,6 +293,8 @@ class Inbox:
         """The message that a thread decodes now."""
         self.untold = False
         """Whether the next message waits for an answer of the guard's file, for a digest, or until it is decoded."""
+        self.wanted: Callable[[Inbound], bool] = _always
+        """Whether anybody will read a message, so that a thread has to decode it first if it is large."""
         self.checks = delays is not None or self._guard is not None or read is not None
         """Whether :meth:`keeps_back` may keep a message back."""
         self.deliver: Callable[[Inbound], None] = messages.append
@@ -372,13 +375,11 @@ class Inbox:
         among the delayed messages.
         """
         waits = self._must_wait_for_digest(inbound) if self._guard is None else self._must_wait_for_file(inbound)
-        if waits:
+        if waits or self._must_wait_for_thread(inbound):
             self.messages.appendleft(inbound)
             return True
         if self.delays is not None and self.delays.must_wait(inbound):
-            return True
-        if self._must_wait_for_thread(inbound):
-            self.messages.appendleft(inbound)
+            inbound.read = None  # to free memory; after the delay it is decoded again
             return True
         return False
 
@@ -387,6 +388,8 @@ class Inbox:
         the next message is decoded, because a decoded message may take a hundred times its bytes. Runs on the loop.
         """
         if self._read is None or inbound.size <= LARGE or inbound.read is not None or inbound.quick:
+            return False
+        if not self.wanted(inbound):
             return False
         self.untold = True
         if self._reading is not inbound:
@@ -446,6 +449,10 @@ class Inbox:
         if not arrival.done:
             with suppress(ValueError):  # a wake has removed it already
                 self._arrivals.remove(arrival)
+
+
+def _always(_: Inbound) -> bool:
+    return True
 
 
 def make_inbox(

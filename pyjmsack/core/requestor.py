@@ -127,6 +127,7 @@ class Requestor:
             give_up(requestor.close())
             raise
         requestor._consumer.on_arrival = requestor._look
+        requestor._consumer.inbox.wanted = requestor._is_wanted
         return requestor
 
     @property
@@ -274,6 +275,14 @@ class Requestor:
             request.answered(inbound)
             if request.over:
                 self._drop(request)
+
+    def _is_wanted(self, inbound: Inbound) -> bool:
+        """Return whether a request waits for this reply. Others are dropped, and are not decoded before."""
+        try:
+            request = self._requests.get(inbound.correlation_id or "")
+        except MessageFormatException:
+            return False
+        return request is not None and not request.replies
 
     def _fail(self, error: BaseException) -> None:
         for request in [*self._requests.values()]:

@@ -373,7 +373,11 @@ def _flush_open_connections() -> None:
     may use them.
     """
     deadline = Deadline(_LAST_SECONDS)
-    for gone in [runtime.let_leave() for runtime in [*_open]]:
+    leaving = []
+    for runtime in [*_open]:
+        with suppress(RuntimeError):  # its loop has ended
+            leaving.append(runtime.let_leave())
+    for gone in leaving:
         wait(gone, deadline.remaining())
 
 

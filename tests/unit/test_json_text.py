@@ -97,7 +97,7 @@ def test_signs_in_strings_are_not_counted() -> None:
 
 def test_other_threads_run_while_many_values_are_read() -> None:
     """The parser of the standard library kept a loop of ``asyncio`` waiting for seconds. Here a thread counts."""
-    text = "[" + "[[[[]]]]," * 100_000 + "0]"
+    text = "[" + "[[[[]]]]," * 200_000 + "0]"
     counted = 0
     over = threading.Event()
 
@@ -110,10 +110,10 @@ def test_other_threads_run_while_many_values_are_read() -> None:
     thread.start()
     try:
         before = counted
-        assert len(read_json(text, 1_000_000)) == 100_001
+        assert len(read_json(text, 2_000_000)) == 200_001
         ours = counted - before
         before = counted
-        assert len(json.loads(text)) == 100_001
+        assert len(json.loads(text)) == 200_001
         standard = counted - before
     finally:
         over.set()

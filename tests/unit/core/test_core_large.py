@@ -140,6 +140,44 @@ def test_a_large_message_that_cannot_be_decoded_is_refused_as_a_small_one_s166()
     assert it.outcomes() == [("bad", Outcome.MODIFIED_FAILED_UNDELIVERABLE), ("good", Outcome.ACCEPTED)]
 
 
+def test_an_error_of_a_codec_on_the_thread_comes_when_the_body_is_read() -> None:
+    """It held up the message and everything behind it for ever."""
+
+    class Unprepared(TextMessage):
+        def _prepare(self) -> None:
+            raise SystemExit
+
+    class Odd(Large):
+        def to_message(self, destination: Destination, /) -> Message:
+            super().to_message(destination)
+            return Unprepared("odd")
+
+    it = bench()
+    consumer = it.consumer()
+    it.arrive(consumer, Odd("odd"), "small")
+    it.runtime.meanwhile.append(it.runtime.work_off)
+    assert [receive(it, consumer), receive(it, consumer)] == ["odd", "small"]
+
+
+def test_a_large_message_waits_once_for_its_local_redelivery_s83() -> None:
+    """A message that goes back to the broker after its delay was delayed again behind the thread."""
+    it = bench("jms.redeliveryPolicy.maxRedeliveries=1", "jms.redeliveryPolicy.outcome=RELEASED")
+    consumer, large = it.consumer(), Large("large")
+    large.redelivery_count = 2
+    it.arrive(consumer, large)
+    for _ in range(3):
+        assert consumer.receiving.receive_now() is None
+        it.runtime.work_off()
+    (timer,) = it.runtime.timers
+    timer[1]()
+    it.runtime.turn()
+    for _ in range(3):
+        consumer.receiving.receive_now()
+        it.runtime.work_off()
+    assert len(it.runtime.timers) == 1
+    assert [outcome for _, outcome in it.outcomes()] == [Outcome.RELEASED]
+
+
 def test_a_listener_gets_a_large_message_when_it_is_decoded() -> None:
     it = bench()
     session = it.session()
@@ -171,9 +209,10 @@ def test_each_of_several_large_replies_is_decoded_on_the_thread() -> None:
     requestor: Requestor = it.run(steps)
     requests = [requestor.send(TextMessage("?"), None, None, None, None) for _ in range(2)]
     replies = [Large(f"reply {number}", correlation_id=f"asked {number}") for number in range(2)]
+    strange = Large("nobody asked", correlation_id="nobody")
     for number, request in enumerate(requests):
         requestor._requests[f"asked {number}"] = request
-    it.arrive(requestor._consumer, *replies)
+    it.arrive(requestor._consumer, strange, *replies)
     it.runtime.work_off()
     assert [len(request.replies) for request in requests] == [1, 1]
     assert [reply.decoded for reply in replies] == [1, 1]
@@ -182,3 +221,4 @@ def test_each_of_several_large_replies_is_decoded_on_the_thread() -> None:
         assert isinstance(message, TextMessage)
         assert message.text == f"reply {number}"
     assert [reply.decoded for reply in replies] == [1, 1], "a reply was decoded again, on the loop"
+    assert strange.decoded == 0, "a reply that nobody wants held up the others"
