@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from pyjmsack.core.channel import UNNAMED, Channel, State
@@ -333,25 +333,37 @@ class Connection:
         behind_the_next()
 
     def finish(self, done: Completion[None]) -> None:
-        """Let ``done`` succeed when the acknowledgements are given to the provider and each send so far has its answer.
-        Called on the loop, because the program is ending. The consumers go on, because another function for the end of
-        the program may use them.
+        """Let ``done`` succeed when the broker has the acknowledgements and has answered each send so far. Called on
+        the loop, because the program is ending. The consumers go on, because another function for the end of the
+        program may use them.
         """
         sessions = [*self.sessions.values()]
-        waits: list[Callable[[Completion[None]], None]] = [self.on_leaving]
-        waits += [producer.window.when_answered for session in sessions for producer in [*session.producers.values()]]
-        number = len(waits)
+        waits = [producer.window.when_answered for session in sessions for producer in [*session.producers.values()]]
+        _all_over([self._hand_over_acknowledgements, *waits], done)
 
-        def count(_: object) -> None:
-            nonlocal number
-            number -= 1
-            if not number:
-                done.succeed()
+    def _hand_over_acknowledgements(self, done: Completion[None]) -> None:
+        """Give the acknowledgements to the provider, and drain the consumers. The broker answers a drain after it has
+        read the acknowledgements before it. ActiveMQ Classic drops those that it has not read when it cannot write
+        another message to the ended program.
+        """
 
-        for wait in waits:
-            over: Completion[None] = Completion()
-            over.add_callback(count)
-            wait(over)
+        def drain(_: object) -> None:
+            deliver = self.channel.started and not self._interrupted
+            sessions = [*self.sessions.values()] if deliver else []
+            infos = [consumer.info for session in sessions for consumer in [*session.consumers.values()]]
+            _all_over(
+                [partial(self._drain_once, info.id) for info in infos if info.prefetch and not info.browser], done
+            )
+
+        given: Completion[None] = Completion()
+        given.add_callback(drain)
+        self.on_leaving(given)
+
+    def _drain_once(self, number: int, done: Completion[None]) -> None:
+        """Drain a consumer, and let it get messages again."""
+        provider = self.channel.provider
+        done.add_callback(lambda _: provider.start_consumer(number))
+        provider.drain(number, done)
 
     def on_interrupted(self, error: BaseException, generation: int) -> None:
         """Remember that the connection is lost and is being restored.
@@ -387,3 +399,21 @@ class Connection:
         channel = self.channel
         established = channel.metadata is not None and channel.failure is None
         self.events.add(listener, channel.address if established else None)
+
+
+def _all_over(waits: Sequence[Callable[[Completion[None]], None]], done: Completion[None]) -> None:
+    """Let ``done`` succeed when all that is waited for is over, in success or failure."""
+    number = len(waits)
+
+    def count(_: object) -> None:
+        nonlocal number
+        number -= 1
+        if not number:
+            done.succeed()
+
+    if not waits:
+        done.succeed()
+    for wait in waits:
+        over: Completion[None] = Completion()
+        over.add_callback(count)
+        wait(over)

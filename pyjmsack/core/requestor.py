@@ -277,12 +277,13 @@ class Requestor:
                 self._drop(request)
 
     def _is_wanted(self, inbound: Inbound) -> bool:
-        """Return whether a request waits for this reply. Others are dropped, and are not decoded before."""
+        """Return whether a request waits for this reply. Others are dropped, and are not decoded before. One decoded
+        reply for each request is enough, because a decoded message may take a hundred times its bytes."""
         try:
             request = self._requests.get(inbound.correlation_id or "")
         except MessageFormatException:
             return False
-        return request is not None and not request.replies
+        return request is not None and not any(isinstance(reply.read, Message) for reply in request.replies)
 
     def _fail(self, error: BaseException) -> None:
         for request in [*self._requests.values()]:

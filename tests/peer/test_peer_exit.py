@@ -19,6 +19,9 @@ producer = session.create_producer(pyjmsack.Queue("q"))
 SENDS = START + "for number in range(100): producer.send_async(str(number))"
 LARGE = START + "for number in range(40): producer.send_async(bytes(1 << 20))"
 LATE = "import atexit; atexit.register(lambda: producer.send('late'))" + START
+ACCEPTS = START + (
+    "connection.start(); consumer = session.create_consumer(pyjmsack.Queue('q')); consumer.receive().accept()"
+)
 RECEIVES = (
     "import atexit; atexit.register(lambda: producer.send(consumer.receive(60).text))"
     + START
@@ -62,6 +65,17 @@ def test_proton_still_works_for_a_function_that_runs_after_ours(sync: SyncFace) 
     child = program(LATE, f"{peer.url}?amqp.engine=proton")
     peer.wait_transfers(1)
     ends_well(child)
+
+
+def test_consumers_are_drained_before_the_program_ends(sync: SyncFace) -> None:
+    """ActiveMQ Classic drops acknowledgements that it did not read before a write to the ended program fails. The
+    answer to a drain shows that it has read them."""
+    peer = sync.peer(messages=[text("one")])
+    child = program(ACCEPTS, peer.url)
+    ends_well(child)
+    names = [frame.name for frame in peer.frames if frame.name == "disposition" or frame["drain"]]
+    assert names[:2] == ["disposition", "flow"]
+    assert {*names[2:]} <= {"flow"}, "a drain that is answered late on a busy machine is repeated"
 
 
 def test_a_function_that_runs_after_ours_may_still_receive(sync: SyncFace) -> None:

@@ -210,11 +210,12 @@ def test_each_of_several_large_replies_is_decoded_on_the_thread() -> None:
     requests = [requestor.send(TextMessage("?"), None, None, None, None) for _ in range(2)]
     replies = [Large(f"reply {number}", correlation_id=f"asked {number}") for number in range(2)]
     strange = Large("nobody asked", correlation_id="nobody")
+    broken = Large("broken", broken=True, correlation_id="asked 0")
     for number, request in enumerate(requests):
         requestor._requests[f"asked {number}"] = request
-    it.arrive(requestor._consumer, strange, *replies)
+    it.arrive(requestor._consumer, strange, broken, *replies)
     it.runtime.work_off()
-    assert [len(request.replies) for request in requests] == [1, 1]
+    assert [len(request.replies) for request in requests] == [2, 1]
     assert [reply.decoded for reply in replies] == [1, 1]
     for number, request in enumerate(requests):
         message = it.run(requestor.wait(request, 1))
