@@ -10,12 +10,14 @@ __all__ = ["free_ports"]
 
 _RANGE = range(10_000, 32_000)
 """Linux gives sockets without a port one from 32768 on, other systems one from 49152 on."""
+_random = random.SystemRandom()
+"""The other generator has the same seed in all processes of a test run, and so two brokers got the same port."""
 
 
 def free_ports(count: int = 1) -> list[int]:
     """Return free ports in a row. A port in the system's own range could be gone before it is used."""
     for _ in range(1000):
-        first = random.randrange(_RANGE.start, _RANGE.stop - count)
+        first = _random.randrange(_RANGE.start, _RANGE.stop - count)
         with ExitStack() as stack, suppress(OSError):
             for port in range(first, first + count):
                 stack.enter_context(socket.socket()).bind(("", port))
