@@ -104,8 +104,8 @@ class SyncRuntime:
         self.tell_lost: Callable[[ConnectionLostException], object] = _ignore
         """Called on the thread of the loop if the loop ends by itself."""
         self.finish: Callable[[Completion[None]], object] = Completion.succeed
-        """Called on the loop at the end of the program. Lets its argument succeed when each send is answered and each
-        acknowledgement is given to the provider."""
+        """Called on the loop at the end of the program. The function lets its argument succeed when the broker has
+        answered each send and has each acknowledgement."""
         self.unwritten: Callable[[], bool] = lambda: False
         """Whether a socket has not taken all bytes yet. Called on the loop at the end of the program."""
         self._closing = threading.RLock()

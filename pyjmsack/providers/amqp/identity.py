@@ -14,7 +14,7 @@ from typing import Any
 
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp import sections
-from pyjmsack.providers.amqp.wire import MOST_VALUES, check_values, decode_value, has_more_values, told
+from pyjmsack.providers.amqp.wire import check_values, decode_value, told
 
 __all__ = ["LARGE", "as_it_came", "as_values", "head_parts"]
 
@@ -80,7 +80,12 @@ def _digest(data: bytes, start: int, end: int) -> bytes:
 
 def _bodies(payload: bytes, spans: list[sections.Span]) -> Iterator[bytes]:
     """Yield the content of each body section. Sections with too many values, which nobody decodes, stay encoded."""
-    plain = bool(spans) and has_more_values(MOST_VALUES, payload, spans[0][0], spans[-1][1])
+    plain = False
+    try:
+        if spans:
+            check_values(payload, spans[0][0], spans[-1][1])
+    except MessageFormatException:
+        plain = True
     for start, end in spans:
         yield payload[start:end] if plain else _body(payload, (start, end))
 

@@ -260,8 +260,8 @@ class Restoration:
 
 
 def _cut(infos: list[Suspect], size: int) -> list[list[Suspect]]:
-    """Divide a list into bursts of about the same size, and of at most this size, or of one object if the size is 0.
-    So no burst has only one object, which would then be suspected, because a rest was left over."""
+    """Divide a list into bursts of at most this size, or of one object if the size is 0. The sizes of the bursts differ
+    by one at most, because a rest of one object would look as if it had been asked for alone."""
     bursts = -(-len(infos) // max(1, size))
     ends = [len(infos) * number // bursts for number in range(bursts + 1)] if infos else []
     return [infos[start:end] for start, end in pairwise(ends)]
