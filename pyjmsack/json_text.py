@@ -13,10 +13,12 @@ from functools import partial
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # the type stubs do not name this function
 from typing import Any, TypeVar
 
-__all__ = ["read_json"]
+__all__ = ["MOST_VALUES", "read_json"]
 
 T = TypeVar("T")
 
+MOST_VALUES = 2_000_000
+"""The largest number of values in the JSON of one message, unless the program chooses another one."""
 _MOST_AT_ONCE = 500_000
 """The largest number of values that the fast parser reads."""
 _LONG = 1 << 18

@@ -9,13 +9,11 @@ from typing import Any, Protocol
 from pyjmsack.app.names import is_model
 from pyjmsack.app.typed import Written, build, check_keys, plain, wants_decimals
 from pyjmsack.errors import MessageFormatException
-from pyjmsack.json_text import read_json
+from pyjmsack.json_text import MOST_VALUES, read_json
 from pyjmsack.message import BytesMessage, MapMessage, Message, TextMessage
 
 __all__ = ["Converter", "JsonConverter", "reads_on_thread"]
 
-_MOST_VALUES = 2_000_000
-"""The largest number of values in the JSON of one message, unless the program chooses another one."""
 _LARGE = 1 << 16
 """The size in bytes of a message that takes a loop too long to read."""
 
@@ -82,7 +80,7 @@ class JsonConverter:
         types: Mapping[str, type] | None = None,
         *,
         camel_case: bool = False,
-        max_values: int = _MOST_VALUES,
+        max_values: int = MOST_VALUES,
     ) -> None:
         if max_values < 1:
             raise ValueError(f"JsonConverter: max_values is {max_values}; expected at least 1")

@@ -17,7 +17,7 @@ from pyjmsack.core.transformer import Transforms
 from pyjmsack.destination import Destination
 from pyjmsack.errors import ConnectionLostException, IllegalStateException, InvalidClientIDException, JMSException
 from pyjmsack.loggers import get_logger
-from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.completion import Completion, all_answered
 from pyjmsack.spi.demands import check_session
 from pyjmsack.spi.ledger import Ledger
 from pyjmsack.spi.provider import Provider
@@ -403,17 +403,7 @@ class Connection:
 
 def _all_over(waits: Sequence[Callable[[Completion[None]], None]], done: Completion[None]) -> None:
     """Let ``done`` succeed when all that is waited for is over, in success or failure."""
-    number = len(waits)
-
-    def count(_: object) -> None:
-        nonlocal number
-        number -= 1
-        if not number:
-            done.succeed()
-
-    if not waits:
-        done.succeed()
-    for wait in waits:
-        over: Completion[None] = Completion()
-        over.add_callback(count)
+    asked: list[Completion[None]] = [Completion() for _ in waits]
+    all_answered(asked).add_callback(lambda _: done.succeed())
+    for wait, over in zip(waits, asked, strict=True):
         wait(over)

@@ -6,7 +6,7 @@ import json
 from typing import Any, NamedTuple, Protocol
 
 from pyjmsack.errors import MessageFormatException
-from pyjmsack.json_text import read_json
+from pyjmsack.json_text import MOST_VALUES, read_json
 
 __all__ = ["JAVA_SERIALIZED", "JsonCodec", "ObjectCodec", "SerializedObject", "known_codec", "register_object_codec"]
 
@@ -14,10 +14,6 @@ JAVA_SERIALIZED = "application/x-java-serialized-object"
 
 MAX_BYTES = 1 << 24
 """The largest serialised object that is decoded, in bytes. A codec can be registered with another limit."""
-
-
-_MOST_VALUES = 2_000_000
-"""The largest number of values in the JSON of an object message."""
 
 
 class ObjectCodec(Protocol):
@@ -95,7 +91,7 @@ class JsonCodec:
             ValueError: ``data`` is not JSON, or has more than 2,000,000 values. The message raises
                 ``MessageFormatException`` instead.
         """
-        return read_json(data, _MOST_VALUES)
+        return read_json(data, MOST_VALUES)
 
 
 class _Known(NamedTuple):

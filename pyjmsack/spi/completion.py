@@ -7,12 +7,12 @@ one side sees what the other side did. A callback runs once only, because ``list
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from pyjmsack.errors import JMSException
 
-__all__ = ["Completion"]
+__all__ = ["Completion", "all_answered"]
 
 T = TypeVar("T")
 
@@ -79,3 +79,23 @@ class Completion(Generic[T]):
             except IndexError:  # another thread took the last callback
                 return
             callback(self)
+
+
+def all_answered(asked: Sequence[Completion[T]], *, or_refused: bool = False) -> Completion[None]:
+    """Return a completion that succeeds when the last answer comes or, with ``or_refused``, when the first refusal
+    comes. So a caller waits once for many requests.
+    """
+    complete: Completion[None] = Completion()
+    left = len(asked)
+
+    def count(answered: Completion[T]) -> None:
+        nonlocal left
+        left -= 1
+        if not complete.done and (left == 0 or (or_refused and answered.error is not None)):
+            complete.succeed()
+
+    if not asked:
+        complete.succeed()
+    for answered in asked:
+        answered.add_callback(count)
+    return complete

@@ -16,7 +16,7 @@ from pyjmsack.errors import (
 from pyjmsack.providers.failover.blame import MOST_LOSSES, blamed
 from pyjmsack.providers.failover.member import Member
 from pyjmsack.providers.failover.resources import Resources
-from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.completion import Completion, all_answered
 from pyjmsack.spi.demands import check_consumer, check_session
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
@@ -157,7 +157,7 @@ class Restoration:
             self._close_refused(attached_consumers, self._close_consumer)
         yield from _answers(begun, resources.sessions, self.ended)
         if self._closes_links:
-            yield _answered([*attached_producers, *attached_consumers])
+            yield all_answered([done for _, done in (*attached_producers, *attached_consumers)])
         else:
             yield from _answers(attached_producers, resources.producers, _raise)
             yield from _answers(attached_consumers, resources.consumers, _raise)
@@ -290,26 +290,6 @@ def _ask_all(create: Callable[[I, Completion[R]], None], infos: Sequence[I]) -> 
     return asked
 
 
-def _answered(asked: Sequence[tuple[object, Completion[R]]], *, or_refused: bool = False) -> Completion[None]:
-    """Return a completion that succeeds when the last answer comes or, with ``or_refused``, when the first refusal
-    comes. So the caller waits once for all requests of a burst.
-    """
-    complete: Completion[None] = Completion()
-    left = len(asked)
-
-    def count(answered: Completion[R]) -> None:
-        nonlocal left
-        left -= 1
-        if not complete.done and (left == 0 or (or_refused and answered.error is not None)):
-            complete.succeed()
-
-    if not asked:
-        complete.succeed()
-    for _, answered in asked:
-        answered.add_callback(count)
-    return complete
-
-
 def _answers(
     asked: Sequence[tuple[I, Completion[R]]], wanted: Container[int], refused: Callable[[int, BaseException], None]
 ) -> Iterator[Completion[None]]:
@@ -317,13 +297,13 @@ def _answers(
     if the id is not in ``wanted`` any more, because the object was closed meanwhile."""
     waiting = asked
     while waiting:
-        yield _answered(waiting, or_refused=True)
+        yield all_answered([answered for _, answered in waiting], or_refused=True)
         answers = [(info.id, answered.error) for info, answered in waiting if answered.done]
         waiting = [(info, answered) for info, answered in waiting if not answered.done]
         for number, error in answers:
             if error is not None and number in wanted:
                 refused(number, error)
-                yield _answered(())  # no step is taken after this one, if the attempt was given up
+                yield all_answered(())  # no step is taken after this one, if the attempt was given up
 
 
 def _raise(_: int, error: BaseException) -> None:
