@@ -21,7 +21,7 @@ from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
 
-__all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task", "make_task"]
+__all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task", "make_task", "thread_of"]
 
 log = get_logger("pyjmsack")
 T = TypeVar("T")
@@ -33,6 +33,12 @@ _MOST_FILES = 4
 """The largest number of threads with which one connection saves and reads large messages for its callers."""
 HAS_CANCELLING = sys.version_info >= (3, 11)
 """Whether a task of asyncio has the method ``cancelling``, which tells how often the task was cancelled."""
+
+
+def thread_of(loop: asyncio.AbstractEventLoop, name: str) -> Callable[[Callable[[], Any]], asyncio.Future[Any]]:
+    """Return a function that calls another one in a thread, and returns the future of its result. The calls follow one
+    another, in one thread with this name."""
+    return Helpers(loop, name, 1).run
 
 
 async def wait(completion: Completion[Any], timeout: float | None) -> bool:

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from pyjmsack.app.service import Service
-from pyjmsack.app.steps import Event, Limit, Step, Steps, Task
+from pyjmsack.app.steps import Away, Event, Limit, Steps, Task
 from pyjmsack.app.trial import embedded, own_url
 from pyjmsack.loggers import get_logger
 from pyjmsack.sync import ConnectionFactory, Session
@@ -105,9 +105,10 @@ class BlockingFace:
         """Run steps in a thread of their own."""
         return Thread(steps, name)
 
-    def away(self, function: Callable[[], Any]) -> Step:
-        """Return the function itself, because a slow function holds up only the thread of its worker."""
-        return function
+    def away(self, name: str) -> Away:
+        """Return a function that returns its argument, because a slow function holds up only the thread of its
+        worker."""
+        return lambda function: function
 
     def ends(self, error: BaseException) -> bool:
         """Return whether this error ends the worker. Only ``GeneratorExit`` ends a worker. A ``KeyboardInterrupt`` or

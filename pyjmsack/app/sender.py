@@ -13,7 +13,7 @@ from pyjmsack.app.converters import Converter, reads_on_thread
 from pyjmsack.app.joining import CURRENT, Sends
 from pyjmsack.app.link import Link
 from pyjmsack.app.listener import destination_of
-from pyjmsack.app.steps import Face, Limit, Steps
+from pyjmsack.app.steps import Away, Face, Limit, Steps
 from pyjmsack.destination import Destination
 from pyjmsack.errors import (
     ConnectionLostException,
@@ -45,10 +45,11 @@ class _Kept:
     itself, and closes the requestor if no user is left and the table does not have the requestor any more.
     """
 
-    def __init__(self, connection: Any, requestor: Any, user: object) -> None:
+    def __init__(self, connection: Any, requestor: Any, user: object, away: Away) -> None:
         self.connection = connection
         self.requestor = requestor
         self.users = {user}
+        self.away = away
 
 
 class _Lent(NamedTuple):
@@ -190,7 +191,8 @@ class Sender:
 
         Args:
             destination, body, topic, properties: as for :meth:`send`.
-            timeout: seconds or a ``timedelta`` to wait for the reply; ``None`` waits for ever.
+            timeout: seconds or a ``timedelta`` to wait for the reply; ``None`` waits for ever. The time that reading
+                the body of the reply takes is not part of this limit.
             wanted: the type of the reply's body, as the annotation of a listener's parameter.
             priority, time_to_live: as for :meth:`pyjmsack.MessageProducer.send`.
 
@@ -267,7 +269,7 @@ class Sender:
         finally:
             yield from self._leave(destination, kept, user)
         read = partial(self._converter.from_message, reply, wanted)
-        return (yield self._face.away(read)) if reads_on_thread(self._converter, reply) else read()
+        return (yield kept.away(read)) if reads_on_thread(self._converter, reply) else read()
 
     def _requestor(self, destination: Destination, user: object) -> Steps[_Kept]:
         """Return a requestor for the destination, and add ``user`` to its users."""
@@ -280,7 +282,8 @@ class Sender:
             yield from self._leave(destination, known, user)
 
         def use(lent: _Lent) -> Steps[_Kept]:
-            return _Kept(lent.connection, (yield partial(lent.session.create_requestor, destination)), user)
+            requestor = yield partial(lent.session.create_requestor, destination)
+            return _Kept(lent.connection, requestor, user, self._face.away("pyjmsack-app-reply"))
 
         kept = yield from self._borrowed(self._pool, AckMode.AUTO_ACKNOWLEDGE, use)
         # if two calls make a requestor at the same time, the table gets only one of the two requestors; the call that

@@ -12,10 +12,11 @@ from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
-__all__ = ["Event", "Face", "Limit", "Step", "Steps", "Task"]
+__all__ = ["Away", "Event", "Face", "Limit", "Step", "Steps", "Task"]
 
 T = TypeVar("T")
 Step = Callable[[], Any]
+Away = Callable[[Callable[[], Any]], Step]
 Steps = Generator[Step, Any, T]
 
 
@@ -104,8 +105,12 @@ class Face(Protocol):
         """Run steps beside other steps, in a new thread or in a new task."""
         ...
 
-    def away(self, function: Callable[[], Any]) -> Step:
-        """Return the step that calls a function that takes long and does not wait."""
+    def away(self, name: str) -> Away:
+        """Return a function that makes a step of a function which takes long and does not wait.
+
+        Args:
+            name: the name of the thread, if the face uses one. The steps of the returned function share this thread.
+        """
         ...
 
     def ends(self, error: BaseException) -> bool:

@@ -7,17 +7,16 @@ import inspect
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from contextvars import copy_context
 from functools import partial
 from typing import Any
 
-from pyjmsack.aio._runtime import ends_task, make_task
+from pyjmsack.aio._runtime import ends_task, make_task, thread_of
 from pyjmsack.aio.connection import ConnectionFactory
 from pyjmsack.aio.session import Session
 from pyjmsack.app.service import Service
-from pyjmsack.app.steps import Event, Limit, Step, Steps, Task
+from pyjmsack.app.steps import Away, Event, Limit, Steps, Task
 from pyjmsack.app.trial import embedded, own_url
 from pyjmsack.loggers import get_logger
 
@@ -44,24 +43,28 @@ async def run(steps: Steps[Any]) -> Any:
             give, argument = steps.throw, error
 
 
-_pools: dict[int, ThreadPoolExecutor] = {}
-"""The pool of threads of all apps, by the number of the process. The threads of the loop belong to the program, which
-may keep all of them busy. In a child process made by ``fork`` the threads of the parent do not exist, so the child
-makes a pool of its own."""
+class _OwnThread:
+    """Calls functions in a thread, one after another. The thread ends when it has nothing to do.
 
+    Each listener and each requestor has its own, because its messages must not wait for those of another one. The
+    threads of the loop are not used, because the program may keep all of them busy.
+    """
 
-async def _on_thread(function: Callable[[], Any]) -> Any:
-    """Call a function in a thread. A ``StopIteration`` of the function would never reach a future of asyncio, so the
-    thread returns each error."""
-    context = copy_context()
-    pool = _pools.get(os.getpid())
-    if pool is None:
-        pool = _pools[os.getpid()] = ThreadPoolExecutor(2, thread_name_prefix="pyjmsack-app")
-    loop = asyncio.get_running_loop()
-    result, error = await loop.run_in_executor(pool, lambda: context.run(_outcome, function))
-    if error is not None:
-        raise error
-    return result
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._run: Callable[[Callable[[], Any]], asyncio.Future[Any]] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        """Call a function in the thread. A ``StopIteration`` of the function would never reach a future of asyncio, so
+        the thread returns each error."""
+        loop, context = asyncio.get_running_loop(), copy_context()
+        if self._run is None or self._loop is not loop:
+            self._loop, self._run = loop, thread_of(loop, self._name)
+        result, error = await self._run(lambda: context.run(_outcome, function))
+        if error is not None:
+            raise error
+        return result
 
 
 def _outcome(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
@@ -133,9 +136,11 @@ class AioFace:
         """Run steps in a task of their own."""
         return AioTask(steps, name)
 
-    def away(self, function: Callable[[], Any]) -> Step:
-        """Return the step that calls the function in a thread, because on the event loop it would hold up all tasks."""
-        return partial(_on_thread, function)
+    def away(self, name: str) -> Away:
+        """Return a function that makes steps which call functions in a thread, because on the event loop they would
+        hold up all tasks."""
+        thread = _OwnThread(name)
+        return lambda function: partial(thread.call, function)
 
     def ends(self, error: BaseException) -> bool:
         """Return whether this task itself is to be cancelled. A ``CancelledError`` alone does not show this, because

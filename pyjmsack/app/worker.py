@@ -12,7 +12,7 @@ from pyjmsack.app.answer import Answer
 from pyjmsack.app.converters import reads_on_thread
 from pyjmsack.app.joining import CURRENT, Joined
 from pyjmsack.app.listener import Listener, destination_of
-from pyjmsack.app.steps import Face, Step, Steps, Task
+from pyjmsack.app.steps import Away, Face, Step, Steps, Task
 from pyjmsack.destination import Destination
 from pyjmsack.errors import JMSException, MessageFormatException, TransactionRolledBackException
 from pyjmsack.loggers import Shortened, get_logger
@@ -85,6 +85,7 @@ class Worker:
     Args:
         face: the face of the app.
         listener: the listener to call.
+        away: makes a step of a function that takes long; the same for all workers of the listener.
         stopping: returns whether the worker shall take no further message.
         changed: called when the worker is ready, when more messages wait in its inbox, and when the worker has ended.
         begun: called when the worker has begun a message.
@@ -95,6 +96,7 @@ class Worker:
         self,
         face: Face,
         listener: Listener,
+        away: Away,
         stopping: Callable[[], bool],
         changed: Callable[[], None],
         begun: Callable[[], None],
@@ -102,6 +104,7 @@ class Worker:
     ) -> None:
         self._face = face
         self._listener = listener
+        self._away = away
         self._stopping = stopping
         self._changed = changed
         self._begun = begun
@@ -223,7 +226,7 @@ class Worker:
                 convert: Callable[[Message, Any], Any] = listener.converter.from_message
                 if listener.arguments.body is not None and reads_on_thread(listener.converter, taken.message):
                     read = partial(convert, taken.message, listener.arguments.body[0])
-                    convert = _given((yield self._face.away(read)))
+                    convert = _given((yield self._away(read)))
                 arguments = listener.arguments.bind(taken.message, session, convert)
                 result = yield partial(listener.function, **arguments)
                 if result is not None:
@@ -312,7 +315,7 @@ class Worker:
 
     def _key(self, taken: Taken) -> Steps[Hashable | None]:
         if taken.message._delivery.heavy:
-            key: Hashable | None = yield self._face.away(taken.key)
+            key: Hashable | None = yield self._away(taken.key)
             return key
         return taken.key()
 

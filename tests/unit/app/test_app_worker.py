@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import threading
@@ -27,11 +28,12 @@ from pyjmsack import (
     aio,
 )
 from pyjmsack.app import converters
+from pyjmsack.app.container import Container
 from pyjmsack.app.worker import Worker
 
 
-def worker_of(app: Any, mock: type[MagicMock], *messages: Any) -> tuple[Worker, Any]:
-    """Return a worker of the app's only listener, and a connection that has these messages for it, or one message."""
+def worker_of(app: Any, mock: type[MagicMock], *messages: Any, name: str = "orders") -> tuple[Worker, Any]:
+    """Return a worker of a listener of the app, and a connection that has these messages for it, or one message."""
     session = mock()
     consumer = session.create_consumer.return_value
     consumer.receive.side_effect = [*(messages or [TextMessage("body")]), None]
@@ -39,7 +41,9 @@ def worker_of(app: Any, mock: type[MagicMock], *messages: Any) -> tuple[Worker, 
     consumer._processing = MagicMock(return_value=None)
     connection = mock()
     connection.create_session.return_value = session
-    return Worker(app._face, app.listeners["orders"], lambda: False, lambda: None, lambda: None, None), connection
+    listener = app.listeners[name]
+    away = Container(app._face, listener, MagicMock(), 1.0)._away
+    return Worker(app._face, listener, away, lambda: False, lambda: None, lambda: None, None), connection
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, BaseException])
@@ -392,12 +396,48 @@ def test_the_threads_of_the_loop_may_all_be_busy_while_large_json_is_read() -> N
     assert got == [{"a": 1}]
 
 
+def test_a_listener_does_not_wait_for_the_large_json_of_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All apps of a process shared two threads: 20 messages of 7 MB held up those of other listeners for 111 s."""
+    over, got = threading.Event(), []
+
+    def read(text: str, most: int, **how: Any) -> Any:
+        return over.wait() if text == "[]" else json.loads(text)
+
+    monkeypatch.setattr(converters, "read_json", read)
+    app = aio.App("amqp://localhost:1")
+
+    @app.listener("slow")
+    async def slow(body: Any) -> None: ...
+
+    @app.listener("orders")
+    async def order(body: Any) -> None:
+        got.append((body, over.is_set()))
+
+    async def main() -> None:
+        workers = [worker_of(app, AsyncMock, large("[]"), name="slow") for _ in range(3)]
+        slow = [asyncio.create_task(app._face.run(worker.run(connection))) for worker, connection in workers]
+        await asyncio.sleep(0)
+        worker, connection = worker_of(app, AsyncMock, large('{"a": 1}'))
+        await app._face.run(worker.run(connection))
+        over.set()
+        await asyncio.gather(*slow)
+
+    asyncio.run(main())
+    assert got == [({"a": 1}, False)]
+
+
+def large(text: str) -> TextMessage:
+    message = TextMessage(text)
+    message._delivery = SimpleNamespace(size=100_000, identity=lambda: None)
+    return message
+
+
 def test_a_child_process_made_by_fork_has_threads_of_its_own() -> None:
     """The threads of the parent do not exist in the child, which waited for them for ever."""
     source = """
 import asyncio, os
 from pyjmsack.aio import App
-away = App("amqp://localhost:1")._face.away
+away = App("amqp://localhost:1")._face.away("reader")
 asyncio.run(away(os.getpid)())
 if (child := os.fork()) == 0:
     os._exit(asyncio.run(away(lambda: 7)()))
