@@ -119,3 +119,10 @@ def test_other_threads_run_while_many_values_are_read() -> None:
         over.set()
         thread.join()
     assert ours > 4 * standard
+
+
+def test_half_a_character_in_bytes_is_refused() -> None:
+    """Python reads them so slowly that 20 MB stopped all threads of the process for 2.4 s."""
+    with pytest.raises(ValueError, match="utf-8"):
+        read_json(b'"\xed\xa0\xbd"', 10)
+    assert read_json(rb'"\ud83d"', 10) == "\ud83d"

@@ -124,6 +124,8 @@ LIMITS = {
     "destinations to which": "app/sender.py REQUESTORS",
     "the header of an AMQP message": "providers/amqp/sections.py _LARGEST_HEADER",
     "message annotations of": "providers/amqp/sections.py _LARGEST_ANNOTATIONS",
+    "the properties section of an AMQP message": "providers/amqp/sections.py LARGEST_PROPERTIES",
+    "characters of a content type that can name": "providers/amqp/body.py _LONGEST_TYPE",
     "application properties of an AMQP message": "providers/amqp/pieces.py _LARGEST_PROPERTIES",
     "tracing: characters of `baggage`": "otel/limits.py BAGGAGE_LIMIT",
     "tracing: entries of `baggage`": "otel/limits.py BAGGAGE_MEMBERS",

@@ -27,6 +27,8 @@ _TEXT_TYPE = re.compile(
     r"\s*(?:text/[^;\s]+|application/(?:json|xml|xml-dtd|javascript|ecmascript|[^;\s]+\+(?:json|xml)))\s*(?:;(.*))?",
     re.IGNORECASE | re.DOTALL,
 )
+_LONGEST_TYPE = 1024
+"""The largest number of characters of a content type that can name a character set."""
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9_-]+)", re.IGNORECASE)
 _CHARSETS = frozenset(
     ("utf-8", "utf8", "us-ascii", "ascii", "iso-8859-1", "iso-8859-15", "windows-1252", "utf-16", "utf-16le")
@@ -159,7 +161,7 @@ def is_plain_bytes(mark: int | None, content_type: str | None) -> bool:
 def charset_of(content_type: str | None) -> str | None:
     """Return the character set of a content type, or ``None`` if the content is not text or the character set is
     unknown."""
-    match = _TEXT_TYPE.fullmatch(content_type) if content_type else None
+    match = _TEXT_TYPE.fullmatch(content_type) if content_type and len(content_type) <= _LONGEST_TYPE else None
     if match is None:
         return None
     named = _CHARSET.search(match[1] or "")

@@ -26,6 +26,7 @@ from pyjmsack.message import (
     StreamMessage,
 )
 from pyjmsack.providers.amqp.ids import encode_id
+from pyjmsack.providers.amqp.sections import LARGEST_PROPERTIES
 from pyjmsack.providers.amqp.wire_encode import (
     encode_binary,
     encode_map,
@@ -175,6 +176,8 @@ def _properties(message: Message, address: str, reply_address: str | None, kind:
     )
     count = 13 if group else 10
     size = len(fields)
+    if size > LARGEST_PROPERTIES - 9:
+        raise MessageFormatException(f"the headers of the message have {size:,} bytes; at most 1 MiB can be received")
     if size < 255:
         return _LIST8_HEAD(b"\x00\x53\x73\xc0", size + 1, count) + fields
     return _LIST32_HEAD(b"\x00\x53\x73\xd0", size + 4, count) + fields

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from struct import Struct
 from struct import error as StructError  # noqa: N812 - "error" says too little
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from pyjmsack.errors import MessageFormatException
@@ -15,6 +15,7 @@ from pyjmsack.providers.amqp.wire_types import Symbol, Timestamp, UByte, UInt, U
 from pyjmsack.spi.envelope import NotOneMessageError
 
 __all__ = [
+    "LARGEST_PROPERTIES",
     "MOST_SECTIONS",
     "Annotations",
     "Header",
@@ -116,6 +117,8 @@ _LARGEST_HEADER = 256
 """The largest number of bytes of a header, which has five fields of fixed sizes."""
 _LARGEST_ANNOTATIONS = 16_384
 """The largest number of bytes of message annotations. They have no natural limit, and are read on the I/O loop."""
+LARGEST_PROPERTIES: Final = 1 << 20
+"""The largest number of bytes of the properties section, which holds most headers. A loop reads this section."""
 _MOST_IN_PROPERTIES = 100_000
 """The largest number of names and values in the application properties of a message. A loop may wait for them."""
 _DESCRIPTOR_TYPES = frozenset((0x44, 0x53, 0x80, 0xA3, 0xB3))
@@ -380,6 +383,8 @@ def read_properties(data: bytes, span: Span | None) -> list[Any]:
     if span is None:
         return _ABSENT[0]
     start, end = span
+    if end - start > LARGEST_PROPERTIES:
+        raise malformed(f"properties section: {end - start:,} bytes, expected at most {LARGEST_PROPERTIES:,}", start)
     code = data[start]
     if code == 0x45:  # the empty list
         return _ABSENT[0]

@@ -28,11 +28,9 @@ NAMING = re.compile(
 )
 """The header lines that are needed to acknowledge, check and recognise a message."""
 
-_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
+_BACKSLASH = "\udc5c"
+"""Stands for a backslash that is not the beginning of an escape. No decoded text has this half of a character."""
 _ALL_BUT_COLONS = bytes({*range(256)} - {*b"\n:"})
-_ESCAPED = re.compile(rb"[^\\]*(?:\\[\\cnr][^\\]*)*")
-"""A pattern for header lines in which each backslash begins a legal escape."""
-_UNESCAPED = {"\\": "\\", "n": "\n", "r": "\r", "c": ":"}
 
 
 def lines_that_name(head: bytes) -> bytes:
@@ -92,9 +90,15 @@ def has_legal_head(head: bytes) -> bool:
     accepts only such lines."""
     if not has_colons(head):
         return False
+    return _has_legal_escapes(head)
+
+
+def _has_legal_escapes(head: bytes) -> bool:
     backslashes = head.count(b"\\")
-    # most heads have escaped colons only, and counting them is quicker than the expression
-    return backslashes == head.count(b"\\c") or _ESCAPED.fullmatch(head) is not None
+    if backslashes == head.count(b"\\c"):  # most heads have escaped colons only
+        return True
+    single = head.replace(b"\\\\", b"")
+    return single.count(b"\\") == sum(map(single.count, (b"\\c", b"\\n", b"\\r")))
 
 
 def decode_head(head: bytes) -> dict[str, str]:
@@ -118,7 +122,7 @@ def decode_head(head: bytes) -> dict[str, str]:
     except ValueError as error:
         raise MessageFormatException("a header line has no colon") from error
     if "\\" in text:
-        if _ESCAPED.fullmatch(head) is None:
+        if not _has_legal_escapes(head):
             unescape(text)  # it raises, also for a line that does not count because its name came before
         return {unescape(name): unescape(value) for name, value in pairs.items()}
     return pairs
@@ -130,14 +134,14 @@ def unescape(text: str) -> str:
     Raises:
         MessageFormatException: a backslash begins no escape of STOMP.
     """
-    return _ESCAPE.sub(_replacement, text) if "\\" in text else text
-
-
-def _replacement(match: re.Match[str]) -> str:
-    plain = _UNESCAPED.get(match[1])
-    if plain is None:
-        raise MessageFormatException(f"{match[0]!r} in a header line is not an escape of STOMP")
-    return plain
+    if "\\" not in text:
+        return text
+    # a call for each escape would take 30 times as long
+    text = text.replace("\\\\", _BACKSLASH).replace("\\c", ":").replace("\\n", "\n").replace("\\r", "\r")
+    wrong = text.find("\\")
+    if wrong >= 0:
+        raise MessageFormatException(f"{text[wrong : wrong + 2]!r} in a header line is not an escape of STOMP")
+    return text.replace(_BACKSLASH, "\\")
 
 
 def escape(text: str) -> str:

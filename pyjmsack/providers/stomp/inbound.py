@@ -205,16 +205,19 @@ class StompInbound:
 
     @property
     def correlation_id(self) -> str | None:
-        """The correlation id, for example the id of the request that this message answers. The body is not decoded for
-        this.
+        """The correlation id, for example the id of the request that this message answers. The body and the other
+        header lines are not decoded for this, because a loop may wait for the id.
 
         Raises:
-            MessageFormatException: the header lines cannot be decoded, or the frame was refused. The lines of a refused
+            MessageFormatException: its line cannot be decoded, or the frame was refused. The lines of a refused
                 frame are not decoded, because they may be very many.
         """
         if self.refusal is not None:
             raise MessageFormatException(f"the frame has {self.refusal.reason}")
-        return (self._headers or self._decode()).get("correlation-id")
+        if self._headers is not None:
+            return self._headers.get("correlation-id")
+        raw = raw_header(self.head, b"\ncorrelation-id:")
+        return None if raw is None else decode_head(b"\n:" + raw)[""]
 
     @property
     def heavy(self) -> bool:

@@ -15,7 +15,8 @@ from pyjmsack.errors import (
     MessageNotReadableException,
     MessageNotWriteableException,
 )
-from pyjmsack.message import BytesMessage
+from pyjmsack.message import BytesMessage, utf
+from pyjmsack.message.utf import decode_utf, encode_utf
 from pyjmsack.types import Byte, Char, Double, Float, Int, Long, Short
 
 CELLS = [
@@ -234,3 +235,23 @@ def test_any_bytes_read_as_utf_are_text_or_a_jms_error(data: bytes) -> None:
         assert isinstance(message.read_utf(), str)
     except MessageFormatException:
         assert message.read_short() == len(data)
+
+
+@pytest.mark.parametrize("shift", range(7))
+def test_a_long_text_of_surrogates_is_decoded_in_pieces(monkeypatch: pytest.MonkeyPatch, shift: int) -> None:
+    """In one piece, 90 MB of them stopped all threads of the process for 30 to 45 s."""
+    sizes: list[int] = []
+    decode = utf._decode
+
+    def noted(data: bytes, position: int) -> str:
+        sizes.append(len(data))
+        return decode(data, position)
+
+    monkeypatch.setattr(utf, "_decode", noted)
+    text = "x" * shift + "\U0001f600\0\u20acy" * 5_000
+    data = encode_utf(text)
+    assert decode_utf(data) == text
+    assert sum(sizes) == len(data)
+    assert max(sizes) <= 1 << 14
+    with pytest.raises(MessageFormatException, match="is not valid modified UTF-8"):
+        decode_utf(data + b"\xff")

@@ -7,9 +7,12 @@ import struct
 import pytest
 
 from pyjmsack.errors import MessageFormatException
-from pyjmsack.message import ObjectMessage, SerializedObject, portable
+from pyjmsack.message import ObjectMessage, SerializedObject, TextMessage, portable
 from pyjmsack.providers.amqp import wire
+from pyjmsack.providers.amqp.body import charset_of
+from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.sections import LARGEST_PROPERTIES
 from pyjmsack.providers.amqp.wire import MOST_VALUES
 
 VALUE, SEQUENCE, DATA, APPLICATION_PROPERTIES = 0x77, 0x76, 0x75, 0x74
@@ -114,3 +117,27 @@ JSON = section(0x73, b"\xc0\x19\x07" + b"\x40" * 6 + b"\xa3\x10application/json"
 )
 def test_only_text_and_bytes_are_decoded_on_a_loop_however_large(payload: bytes, quick: bool) -> None:
     assert AmqpInbound(payload).quick is quick
+
+
+def long_subject(size: int) -> bytes:
+    subject = b"\xb1" + struct.pack(">I", size) + b"x" * size
+    fields = b"\x40" * 3 + subject
+    return section(0x73, b"\xd0" + struct.pack(">II", 4 + len(fields), 4) + fields)
+
+
+def test_headers_of_more_than_a_mebibyte_are_refused_when_they_come_and_when_they_are_sent_s166() -> None:
+    """A loop decodes them: 10 MB of half characters in a subject stopped one for 6 s."""
+    fits = AmqpInbound(long_subject(LARGEST_PROPERTIES - 17) + section(VALUE, b"\xa1\x01x"))
+    assert len(fits.to_message(None).type or "") == LARGEST_PROPERTIES - 17
+    with pytest.raises(MessageFormatException, match="properties section: 1,048,577 bytes, expected at most 1,048,576"):
+        AmqpInbound(long_subject(LARGEST_PROPERTIES - 16) + section(VALUE, b"\xa1\x01x")).to_message(None)
+    message = TextMessage("x")
+    message.type = "x" * LARGEST_PROPERTIES
+    with pytest.raises(MessageFormatException, match="the headers of the message have"):
+        encode(message, "q")
+
+
+def test_a_long_content_type_names_no_character_set() -> None:
+    """The expression for a type of 90 MB stopped all threads of the process for 6 s."""
+    assert charset_of("text/plain; charset=utf-8" + " " * 999) == "utf-8"
+    assert charset_of("text/plain; charset=utf-8" + " " * 1000) is None

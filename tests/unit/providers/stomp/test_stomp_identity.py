@@ -177,6 +177,16 @@ def test_the_lines_of_a_refused_frame_are_not_decoded_for_its_correlation_id_s16
     assert StompInbound(b"\ncorrelation-id:7", b"", dialect_of("artemis")).correlation_id == "7"
 
 
+@pytest.mark.parametrize("head", [b"\nx:\\x", b"\nx:\xff", b"\nno colon", b"\na:b"])
+def test_no_other_line_is_decoded_for_a_correlation_id(head: bytes) -> None:
+    """A requestor asks on the I/O loop, where 9 MB of escapes in other lines held up other connections for 4 s."""
+    inbound = StompInbound(head + b"\ncorrelation-id:a\\c\xe2\x82\xac\r" + head, b"", dialect_of("artemis"))
+    assert inbound.correlation_id == "a:\u20ac"
+    assert StompInbound(head, b"", dialect_of("artemis")).correlation_id is None
+    with pytest.raises(MessageFormatException):
+        assert StompInbound(b"\ncorrelation-id:\\x", b"", dialect_of("artemis")).correlation_id
+
+
 @pytest.mark.parametrize(
     ("lines", "time"), [("", 0), ("1000 soon", 1000), ("1000 900", 900), ("soon 900", 900), ("soon", 0)]
 )
