@@ -124,13 +124,21 @@ class _Worker:
             self.process = None
             self._due = self._clock() + wait
         if self.process is None and self._clock() >= self._due:
-            # the worker gets a session of its own, so that Ctrl-C reaches the worker only once, through this process
-            self.process = subprocess.Popen(  # noqa: S603 - this program itself
-                self._command,
-                stdin=subprocess.PIPE,  # the pipe ends when this process ends, for any reason
-                env={**os.environ, _PARENT: "1"},
-                start_new_session=True,
-            )
+            try:
+                self.process = self._start()
+            except OSError as error:  # such as too many open files: the other workers go on
+                wait = self._backoff.after_failure()
+                click.echo(f"a worker process cannot be started ({error}); the next try is in {wait:.1f} s", err=True)
+                self._due = self._clock() + wait
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        # the worker gets a session of its own, so that Ctrl-C reaches the worker only once, through this process
+        return subprocess.Popen(  # noqa: S603 - this program itself
+            self._command,
+            stdin=subprocess.PIPE,  # the pipe ends when this process ends, for any reason
+            env={**os.environ, _PARENT: "1"},
+            start_new_session=True,
+        )
 
 
 def _supervise(app: str, count: int, port: int | None, host: str, patience: float) -> int:

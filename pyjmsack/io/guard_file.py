@@ -20,7 +20,7 @@ from time import monotonic
 from typing import TypeVar
 
 from pyjmsack.errors import JMSException
-from pyjmsack.io.forks import shared_lock
+from pyjmsack.io.forks import at_end_of_child, shared_lock
 from pyjmsack.loggers import get_logger
 from pyjmsack.spi.guard_file import Answer, Keys, Report
 
@@ -65,6 +65,7 @@ def open_guard_file(path: str, size: int, report: Report) -> GuardFile:
         if file is None or not file.share(report):
             file = _files[place] = GuardFile(path, size, partial(_files.pop, place, None))
             file.share(report)
+        at_end_of_child(_finish_all)
         return file
 
 

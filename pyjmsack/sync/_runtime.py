@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from pyjmsack.core.runtime import Command, Elsewhere, Later, SecondRun, refuse_commands, run_commands, taken
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import ConnectionLostException, IllegalStateException
-from pyjmsack.io.forks import when_forked
+from pyjmsack.io.forks import at_end_of_child, when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.io.thread import LoopThread
 from pyjmsack.loggers import get_logger
@@ -115,6 +115,7 @@ class SyncRuntime:
         thread.when_lost(self._on_loop_lost)  # raises if the loop has ended; so the keeper is started after it
         self.keeper = Keeper() if keeps_process else None
         _open.add(self)
+        at_end_of_child(_flush_open_connections)
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Queue a command for the loop. In a long burst this call waits until the loop has caught up."""

@@ -285,6 +285,27 @@ def test_a_worker_process_that_was_healthy_for_a_while_is_soon_started_again(mon
     assert worker._due - now <= 1
 
 
+def test_a_worker_process_that_cannot_be_started_is_tried_again_and_harms_no_other_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The whole service stopped, because a system had no free descriptor when one worker had died."""
+    errors = [OSError(24, "Too many open files"), OSError(12, "Cannot allocate memory")]
+
+    def start(*_: Any, **__: Any) -> Any:
+        if errors:
+            raise errors.pop(0)
+        return "a process"
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    now = 0.0
+    worker = running._Worker(["x"], lambda: now)
+    for _ in range(3):
+        now = worker._due
+        worker.start_if_due()
+    assert worker.process == "a process"
+    assert "cannot be started ([Errno 24] Too many open files); the next try is in" in capsys.readouterr().err
+
+
 def test_worker_processes_are_not_killed_before_the_stop_timeout_of_their_app(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
