@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
-from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeGuard, TypeVar
 
 from pyjmsack.core.runtime import Command, Elsewhere, Later, SecondRun, run_commands
 from pyjmsack.core.steps import Deadline, Steps
@@ -19,7 +19,9 @@ from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import own_lock, when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
 from pyjmsack.loggers import get_logger
+from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
+from pyjmsack.types import Outcome
 
 __all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task", "make_task", "thread_of"]
 
@@ -33,6 +35,45 @@ _MOST_FILES = 4
 """The largest number of threads with which one connection saves and reads large messages for its callers."""
 HAS_CANCELLING = sys.version_info >= (3, 11)
 """Whether a task of asyncio has the method ``cancelling``, which tells how often the task was cancelled."""
+
+
+class Done:
+    """The result of a call that had nothing to wait for. Awaiting the result costs nothing. A program may leave out the
+    ``await``.
+    """
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return
+        yield  # makes this a generator function
+
+
+DONE = Done()
+
+
+class IdleAcknowledger:
+    """Belongs to each received message that needs no acknowledgement, so that ``await message.acknowledge()`` works in
+    each mode, and does nothing (S12).
+    """
+
+    allows_outcome = False
+    __slots__ = ()
+
+    def __reduce__(self) -> str:
+        """Let such a message be copied and pickled, because no session waits for its outcome."""
+        return "_IDLE"
+
+    def acknowledge(self, message: Message) -> Done:
+        """Do nothing."""
+        return DONE
+
+    def settle(self, message: Message, outcome: Outcome) -> NoReturn:
+        """Never called, because ``allows_outcome`` is false."""
+        raise NotImplementedError
+
+
+_IDLE = IdleAcknowledger()
 
 
 def thread_of(loop: asyncio.AbstractEventLoop, name: str) -> Callable[[Callable[[], Any]], asyncio.Future[Any]]:
@@ -69,6 +110,7 @@ class AioRuntime:
     """
 
     callers_on_loop = True
+    idle_acknowledger = _IDLE
 
     def __init__(self, loop: asyncio.AbstractEventLoop, flush: Callable[[], None]) -> None:
         self.loop = loop
@@ -378,21 +420,6 @@ class Hold:
             self._owner.holder = None
             _held.reset(self._token)
             self._owner.lock.release()
-
-
-class Done:
-    """The result of a call that had nothing to wait for. Awaiting the result costs nothing. A program may leave out the
-    ``await``.
-    """
-
-    __slots__ = ()
-
-    def __await__(self) -> Generator[Any, None, None]:
-        return
-        yield  # makes this a generator function
-
-
-DONE = Done()
 
 
 class Opening(Generic[T]):

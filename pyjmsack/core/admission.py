@@ -128,6 +128,7 @@ class Admission:
         "_checks_expiry",
         "_destination",
         "_guard",
+        "_idle",
         "_too_often",
         "_transforms",
         "_validate_names",
@@ -139,6 +140,7 @@ class Admission:
         policy = options.redelivery_policy_for(info.destination)
         self._destination = info.destination
         self._away = channel.runtime.away
+        self._idle = channel.runtime.idle_acknowledger
         self._guard = guard
         self._transforms = channel.transforms
         self._validate_names = options.validate_property_names
@@ -196,6 +198,8 @@ class Admission:
         message._redelivery_count = inbound.redelivery_count + redeliveries
         message._delivery = inbound
         message._validate_names = self._validate_names
+        if self._idle is not None:  # core/unsettled.py replaces it if the message needs an acknowledgement
+            message._ack = self._idle
         if isinstance(message, BytesMessage):
             message._away = self._away
         return message

@@ -12,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import JMSException
 from pyjmsack.loggers import get_logger
+from pyjmsack.message import Acknowledger
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Timer
 from pyjmsack.spi.envelope import Outbound
@@ -245,6 +246,12 @@ class Runtime(Protocol):
 
     callers_on_loop: bool
     """Whether callers run on the loop, as in asyncio, so that a call that takes long keeps the loop waiting."""
+
+    @property
+    def idle_acknowledger(self) -> Acknowledger | None:
+        """The acknowledger of a received message that needs no acknowledgement (S12). ``None`` if ``acknowledge()`` of
+        such a message simply returns ``None``."""
+        ...
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
         """Run ``command(*arguments)`` on the loop, in order, with one wake and one write for each burst. Any thread may

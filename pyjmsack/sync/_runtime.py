@@ -76,6 +76,7 @@ class SyncRuntime:
     """
 
     callers_on_loop = False
+    idle_acknowledger = None
 
     def __init__(self, thread: LoopThread, flush: Callable[[], None], *, keeps_process: bool = False) -> None:
         self._thread = thread

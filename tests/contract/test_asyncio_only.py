@@ -7,10 +7,12 @@ import asyncio
 import pytest
 from polling import eventually
 
-from contract.brokers import only_on
+from contract.brokers import not_on, only_on
 from contract.faces import AIO, Face
 from contract.harness import PATIENCE, Jms, counts, take, texts
 from pyjmsack import AckMode, IllegalStateException, Message
+
+INDIVIDUAL = [mode for mode in AckMode if mode.individual]
 
 
 @pytest.fixture
@@ -157,6 +159,74 @@ async def test_a_cancelled_close_of_a_session_rolls_the_transaction_back(jms: Jm
     leave.set()
     others = await jms.consumer()
     assert sorted(texts(await take(others, len(bodies)))) == sorted(bodies)
+
+
+# -- acknowledge() in each mode ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [*AckMode])
+async def test_acknowledge_of_a_received_message_may_be_awaited_in_each_mode(jms: Jms, mode: AckMode) -> None:
+    """S12: in the modes without an acknowledgement by the caller it does nothing. ``await`` raised ``TypeError``."""
+    session = await jms.session(mode)
+    await jms.send("a", "b", "c")
+    consumer = await session.create_consumer(jms.queue)
+    for message in await take(consumer, 3):
+        await message.acknowledge()
+        if mode not in (AckMode.CLIENT_ACKNOWLEDGE, *INDIVIDUAL):
+            with pytest.raises(IllegalStateException, match="INDIVIDUAL_ACKNOWLEDGE"):
+                message.accept()
+    if session.transacted:
+        await session.commit()
+    await session.close()
+    await jms.left()
+
+
+@pytest.mark.parametrize("mode", [mode for mode in AckMode if mode is not AckMode.SESSION_TRANSACTED])
+async def test_a_listener_may_await_acknowledge_in_each_mode(jms: Jms, mode: AckMode) -> None:
+    """S12: the ``TypeError`` was an error of the listener, so a message in AUTO mode became a dead letter."""
+    consumer = await jms.consumer(mode)
+    over = asyncio.Event()
+
+    async def listener(message: Message) -> None:
+        await message.acknowledge()
+        if message.body == "b":
+            over.set()
+
+    consumer.message_listener = listener
+    await jms.send("a", "b")
+    await asyncio.wait_for(over.wait(), PATIENCE)
+    await consumer.close()
+    await jms.left()
+
+
+@not_on("stomp-artemis", "STOMP: `browser:true` is ignored, so a browser is refused")
+async def test_acknowledge_of_a_browsed_message_may_be_awaited(jms: Jms) -> None:
+    """S12, S134."""
+    await jms.send("a")
+    browser = await (await jms.session()).create_browser(jms.queue)
+    for message in [message async for message in browser]:
+        await message.acknowledge()
+    await jms.left("a")
+
+
+async def test_a_reply_may_be_acknowledged_with_await(jms: Jms) -> None:
+    """S12: the session of a requestor is an AUTO session."""
+    connection = await jms.connection()
+    consumer = await (await connection.create_session()).create_consumer(jms.queue)
+    answering = await connection.create_session()
+    producer = await answering.create_producer(None)
+
+    async def listener(message: Message) -> None:
+        assert message.reply_to is not None
+        reply = answering.create_text_message("reply")
+        reply.correlation_id = message.correlation_id
+        await producer.send(reply, destination=message.reply_to)
+
+    consumer.message_listener = listener
+    requestor = await (await connection.create_session()).create_requestor(jms.queue)
+    reply = await requestor.request("request", PATIENCE)
+    assert reply is not None
+    await reply.acknowledge()
 
 
 # -- a listener and the tasks that it starts ------------------------------------------------------------------------

@@ -89,6 +89,7 @@ class FakeRuntime:
         self.meanwhile: deque[Callable[[], Any]] = deque()
         """What happens while steps wait, one thing for each wait."""
         self.callers_on_loop = False
+        self.idle_acknowledger: Any = None
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
         self.commands.append((command, arguments))

@@ -12,6 +12,7 @@ import pytest
 import pyjmsack
 from pyjmsack import TextMessage, aio
 from pyjmsack.aio import _face as aio_face
+from pyjmsack.aio._runtime import AioRuntime
 from pyjmsack.sync import _face as sync_face
 
 NAMES = ["Connection", "MessageConsumer", "MessageProducer", "QueueBrowser", "Requestor", "Session"]
@@ -34,3 +35,15 @@ def test_a_received_message_is_not_pickled_and_the_error_says_what_is(face: Any,
     message._ack = face.Acknowledger.__new__(face.Acknowledger)
     with pytest.raises(TypeError, match=r"a received message cannot be pickled.*pickle its body"):
         call(message)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [lambda message: pickle.loads(pickle.dumps(message)), copy.copy, copy.deepcopy],
+    ids=["pickle", "copy", "deep"],
+)
+def test_a_message_that_needs_no_acknowledgement_is_copied_and_pickled(call: Callable[[Any], Any]) -> None:
+    """S12: the object that makes ``await message.acknowledge()`` work in asyncio goes with the message."""
+    message = TextMessage("a")
+    message._ack = AioRuntime.idle_acknowledger
+    assert call(message)._ack is AioRuntime.idle_acknowledger

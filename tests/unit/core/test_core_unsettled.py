@@ -10,8 +10,9 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from core_fakes import Bench, FakeInbound
+from core_fakes import Bench, FakeInbound, FakeRuntime
 
+from pyjmsack.aio._runtime import AioRuntime
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.session import Session
 from pyjmsack.core.unsettled import Unsettled, ack_threshold
@@ -19,6 +20,7 @@ from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import Subscription
+from pyjmsack.sync._runtime import SyncRuntime
 from pyjmsack.types import AckMode, Outcome
 from pyjmsack.uri import prefetch_for
 
@@ -59,6 +61,24 @@ def test_how_many_messages_make_a_batch(
 ) -> None:
     """S39, S40, S42, S45, S46, S48."""
     assert ack_threshold(AckMode(mode), destination, prefetch, optimize) == size
+
+
+@pytest.mark.parametrize("mode", [*AckMode])
+@pytest.mark.parametrize("idle", [AioRuntime.idle_acknowledger, SyncRuntime.idle_acknowledger], ids=["aio", "sync"])
+def test_a_message_that_needs_no_acknowledgement_has_the_acknowledger_of_its_face_s12(mode: AckMode, idle: Any) -> None:
+    """In asyncio ``await message.acknowledge()`` raised ``TypeError`` in each mode without an acknowledgement."""
+    runtime = FakeRuntime()
+    runtime.idle_acknowledger = idle
+    bench = Bench(runtime=runtime)
+    session = bench.session(mode)
+    session.face.acknowledger = needed = object()
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a", "b")
+    received, listened = consumer.receiving.receive_now(), consumer.take_for_listener()
+    assert received is not None
+    assert listened is not None
+    calls_do_something = mode is AckMode.CLIENT_ACKNOWLEDGE or mode.individual
+    assert [received._ack, listened._ack] == [needed if calls_do_something else idle] * 2
 
 
 @pytest.mark.parametrize(("rate", "interval", "prefetch"), [(650, 1, 1000), (2000, 0.1, 308), (1, 0.001, 1)])
