@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from functools import partial
 
+from pyjmsack.aio._ending import destroyed
 from pyjmsack.aio._runtime import DONE, AioRuntime, Done, SessionLock, ends_task
 from pyjmsack.core.facade import refuse_pickle
 from pyjmsack.core.listening import BATCH, Call, Listening
@@ -71,8 +72,9 @@ class SessionFace:
                     else:
                         call.worker.submit(partial(self._call, listening, call))
             await asyncio.sleep(0)  # let other tasks have the loop
-        except BaseException:
-            listening.broke_off()
+        except BaseException as error:
+            if not destroyed(error, self.loop):
+                listening.broke_off()
             raise
         listening.dispatch()
 
@@ -86,6 +88,8 @@ class SessionFace:
                 await result
         # a CancelledError of something that the listener awaited is a failure like any other
         except BaseException as raised:
+            if destroyed(raised, self.loop):  # the broker delivers the message again
+                raise
             error = raised
         try:
             if processing is not None:

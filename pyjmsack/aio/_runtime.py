@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeGuard, TypeVar
 
+from pyjmsack.aio._ending import Ending
 from pyjmsack.core.runtime import Command, Elsewhere, Later, SecondRun, run_commands
 from pyjmsack.core.steps import Deadline, Steps
 from pyjmsack.errors import IllegalStateException
@@ -28,9 +29,7 @@ __all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task"
 log = get_logger("pyjmsack")
 T = TypeVar("T")
 _AGAIN = 1.0
-"""Seconds until a dispatcher continues in a new task, after its task was cancelled or ended by an error. If the program
-is ending, no new task starts, because the loop has ended before this time is over.
-"""
+"""Seconds until a dispatcher continues in a new task, after its task was cancelled or ended by an error."""
 _MOST_FILES = 4
 """The largest number of threads with which one connection saves and reads large messages for its callers."""
 HAS_CANCELLING = sys.version_info >= (3, 11)
@@ -124,6 +123,7 @@ class AioRuntime:
         self._scheduled = False
         self._second_run = SecondRun()
         self._pid = os.getpid()
+        self.ending = Ending()
         _runtimes.add(self)
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
@@ -218,7 +218,7 @@ class AioRuntime:
 
     def dispatcher(self, name: str) -> TaskDispatcher:
         """Return a new dispatcher."""
-        return TaskDispatcher(self.loop, name)
+        return TaskDispatcher(self.loop, name, self.ending)
 
 
 _runtimes: weakref.WeakSet[AioRuntime] = weakref.WeakSet()
@@ -277,11 +277,18 @@ class TaskDispatcher:
 
     If a call ends the task, because somebody cancelled the task or the call raised an error such as ``SystemExit``, the
     queued calls run in a new task, because they may belong to other listeners.
+
+    Args:
+        loop: the loop of the connection.
+        name: the name of the task.
+        ending: says whether the loop is being shut down. Then no new task starts.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, name: str) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, name: str, ending: Ending) -> None:
         self._loop = loop
         self._name = name
+        self._ending = ending
+        ending.add(self)
         self._calls: deque[Callable[[], Any]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._pausing = False
@@ -296,7 +303,7 @@ class TaskDispatcher:
         self._start()
 
     def _start(self) -> None:
-        if self._task is None:
+        if self._task is None and not self._ending.over:
             self._pausing = False
             self._task = make_task(self._loop, self._run(), self._name)
             self._task.add_done_callback(self._ended)
@@ -308,7 +315,7 @@ class TaskDispatcher:
             # start a second task
             await asyncio.sleep(0)
         _held.set(frozenset())  # this task may have been made inside of a listener of another session
-        while self._calls:
+        while self._calls and not self._ending.over:
             self._call = call = object()
             _inside.set(call)
             try:
@@ -330,7 +337,7 @@ class TaskDispatcher:
         """
         if self._task is task:
             self._task = None
-            self._pausing = bool(self._calls)
+            self._pausing = bool(self._calls) and not self._ending.over
             self._release_waiters()
             if self._pausing:
                 self._loop.call_later(_AGAIN, self._go_on)
@@ -344,6 +351,11 @@ class TaskDispatcher:
         for done in waiters:
             done.succeed()
 
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """The task that runs calls now. ``None`` if no call runs."""
+        return self._task
+
     def running_here(self) -> bool:
         """Whether the caller is inside a call of this dispatcher."""
         return self._task is not None and asyncio.current_task() is self._task
@@ -356,7 +368,7 @@ class TaskDispatcher:
     @property
     def busy(self) -> bool:
         """Whether a call is at work or queued."""
-        return self._task is not None or self._pausing
+        return self._task is not None or (self._pausing and not self._ending.over)
 
     def idle(self) -> Steps[None]:
         """Wait until the call that runs now has ended."""
@@ -417,8 +429,11 @@ class Hold:
 
     async def __aexit__(self, *_: object) -> None:
         if self._token is not None:
+            try:
+                _held.reset(self._token)
+            except ValueError:  # the coroutine is being destroyed, outside of its task: nobody waits for the lock
+                return
             self._owner.holder = None
-            _held.reset(self._token)
             self._owner.lock.release()
 
 

@@ -126,6 +126,7 @@ class Connection(ConnectionFacade):
         super().__init__(core)
         self._run = runtime.run
         self._away = runtime.away
+        self._ending = runtime.ending
 
     @property
     def client_id(self) -> str | None:
@@ -195,6 +196,8 @@ class Connection(ConnectionFacade):
         try:
             await self._run(self._core.close())
         finally:
+            if self._core.closed:
+                self._ending.close()
             if self._core.closed and self._core.recorder is not None:
                 await asyncio.shield(self._away(self._core.recorder.close))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from peer import text
@@ -35,9 +37,30 @@ RECEIVES = (
     + "connection.start(); consumer = session.create_consumer(pyjmsack.Queue('q'))"
 )
 
+LISTENS = """
+import asyncio, sys, threading, pyjmsack.aio
+async def listener(message):
+    print(message.text, flush=True)
+    started.set()
+    await asyncio.sleep(3600)
+async def main():
+    global started
+    started = asyncio.Event()
+    connection = await pyjmsack.aio.ConnectionFactory(sys.argv[1]).create_connection()
+    session = await connection.create_session(MODE)
+    consumer = await session.create_consumer(pyjmsack.Queue("q"))
+    consumer.message_listener = listener
+    await connection.start()
+    await started.wait()
+    END
+"""
+WAITS_FOR_A_THREAD = "asyncio.get_running_loop().run_in_executor(None, threading.Event().wait, 2.5)"
+RUN = "asyncio.run(main())"
+NOT_RUN = "loop = asyncio.new_event_loop(); loop.run_until_complete(main()); loop.close()"
 
-def program(source: str, url: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", source, url], stderr=subprocess.PIPE, text=True)
+
+def program(source: str, url: str, **how: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", source, url], stderr=subprocess.PIPE, text=True, **how)
 
 
 def ends_well(child: subprocess.Popen[str]) -> None:
@@ -105,3 +128,32 @@ def test_a_function_that_runs_after_ours_may_still_receive(sync: SyncFace) -> No
     peer.deliver(text("one"))
     peer.wait_transfers(1)
     ends_well(child)
+
+
+@pytest.mark.parametrize("mode", [1, 2, 101])
+@pytest.mark.parametrize(
+    "end", [WAITS_FOR_A_THREAD, "sys.exit()", "pass"], ids=["waits for a thread", "exit", "return"]
+)
+def test_no_listener_of_asyncio_starts_after_the_end_of_the_program_s127(sync: SyncFace, mode: int, end: str) -> None:
+    """``asyncio.run`` ended the listener, and a second later, while it waited for a thread, the library started the
+    listener for the next message. It was destroyed with the loop, which led to four tracebacks."""
+    peer = sync.peer(messages=[text(str(number)) for number in range(5)])
+    child = program(LISTENS.replace("MODE", str(mode)).replace("END", end) + RUN, peer.url, stdout=subprocess.PIPE)
+    printed, errors = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, printed.split()) == (0, ["0"])
+    assert errors.count("the listener of q raised\n") == 1, errors
+    assert not re.search("RuntimeError|ValueError|GeneratorExit|destroyed|never awaited", errors), errors
+
+
+@pytest.mark.parametrize("mode", [1, 2, 101])
+def test_a_listener_that_is_destroyed_with_its_loop_raised_no_error_s127(sync: SyncFace, mode: int) -> None:
+    """The program closes its loop without the end of the tasks. Only asyncio itself says so. The message was reported
+    as failed, and a timer and an outcome were left to the closed loop."""
+    peer = sync.peer(messages=[text(str(number)) for number in range(5)])
+    source = LISTENS.replace("MODE", str(mode)).replace("END", "pass") + NOT_RUN
+    child = program(source, peer.url, stdout=subprocess.PIPE)
+    printed, errors = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, printed.split()) == (0, ["0"])
+    assert "destroyed but it is pending" in errors
+    assert not re.search("RuntimeError|ValueError|GeneratorExit|raised|never awaited", errors), errors
+    assert not peer.all("disposition"), "the message was given an outcome"

@@ -10,7 +10,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +19,7 @@ from core_fakes import FakeRuntime
 
 from pyjmsack import aio
 from pyjmsack.aio import _runtime
+from pyjmsack.aio._ending import Ending
 from pyjmsack.aio._runtime import HAS_CANCELLING, AioRuntime, SessionLock, TaskDispatcher, ends_task, make_task
 from pyjmsack.core import runtime as core_runtime
 from pyjmsack.core.guard import nothing
@@ -719,7 +720,7 @@ def test_a_wait_ends_with_its_time_or_with_the_answer() -> None:
 def test_the_asyncio_dispatcher_awaits_what_calls_return_in_order_s74() -> None:
     async def main() -> list[str]:
         seen: list[str] = []
-        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test", Ending())
 
         async def slow(name: str) -> None:
             await asyncio.sleep(0)
@@ -739,7 +740,7 @@ def test_the_asyncio_dispatcher_awaits_what_calls_return_in_order_s74() -> None:
 def test_all_that_is_queued_is_waited_for_in_asyncio_too_s124() -> None:
     async def main() -> list[int]:
         seen: list[int] = []
-        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test", Ending())
 
         async def slow(number: int) -> None:
             await asyncio.sleep(0)
@@ -756,7 +757,7 @@ def test_all_that_is_queued_is_waited_for_in_asyncio_too_s124() -> None:
 def test_an_asyncio_call_that_raises_does_not_stop_the_next_s127() -> None:
     async def main() -> None:
         done = asyncio.Event()
-        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test", Ending())
         dispatcher.submit(lambda: 1 // 0)
         dispatcher.submit(done.set)
         await asyncio.wait_for(done.wait(), PATIENCE)
@@ -793,7 +794,7 @@ def test_a_dispatcher_that_is_cancelled_calls_nothing_more() -> None:
     seen: list[str] = []
 
     async def main() -> None:
-        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test", Ending())
         dispatcher.submit(asyncio.Event().wait)
         dispatcher.submit(lambda: seen.append("next"))
         await asyncio.sleep(0)
@@ -804,6 +805,66 @@ def test_a_dispatcher_that_is_cancelled_calls_nothing_more() -> None:
 
 class Abort(BaseException):
     """An error that ends a task, such as the one by which pytest fails a test."""
+
+
+def test_a_call_that_begins_while_asyncio_ends_its_tasks_is_cancelled_and_none_begins_later_s127(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """``asyncio.run`` looks for tasks once. The call that began later was destroyed with the loop."""
+    told: list[str] = []
+    over, submitted = threading.Event(), threading.Event()
+    begun: Any = None
+    ended: Any = None
+
+    async def listener(name: str) -> None:
+        told.append(name)
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            told.append(f"{name} {type(sys.exc_info()[1]).__name__}")
+            ended.set()
+
+    async def main() -> None:
+        nonlocal begun, ended
+        begun, ended = asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        dispatcher = TaskDispatcher(loop, "test", Ending())
+        kept.append(dispatcher)
+
+        async def ends_last() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                dispatcher.submit(lambda: listener("one"))
+                await begun.wait()
+
+        def message_comes() -> None:
+            dispatcher.submit(lambda: listener("two"))
+            loop.call_soon(lambda: loop.call_soon(submitted.set))
+
+        def thread() -> None:
+            assert over.wait(PATIENCE)
+            loop.call_soon_threadsafe(message_comes)
+            assert submitted.wait(PATIENCE)
+
+        async def generator() -> AsyncIterator[None]:
+            try:
+                yield
+            finally:
+                await ended.wait()
+                over.set()
+
+        kept.append(generator())
+        await kept[-1].__anext__()
+        kept.append(asyncio.ensure_future(ends_last()))
+        kept.append(loop.run_in_executor(None, thread))
+        await asyncio.sleep(0)
+
+    kept: list[Any] = []
+    asyncio.run(main())
+    assert told == ["one", "one CancelledError"]
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("way", ["raises", "cancelled", "cancelled before its first step"])
@@ -820,7 +881,7 @@ def test_what_ends_the_task_of_a_listener_ends_no_other_call_s127(way: str, monk
             await asyncio.Event().wait()
 
     async def main() -> None:
-        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test", Ending())
         over = asyncio.Event()
         dispatcher.submit(first)
         dispatcher.submit(over.set)
@@ -844,7 +905,7 @@ def test_a_dispatcher_is_busy_while_queued_calls_wait_for_its_next_task() -> Non
     """S124: a close waits for them, because a worker that has taken a message must not run after the close."""
 
     async def main() -> None:
-        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test")
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test", Ending())
         dispatcher.submit(asyncio.Event().wait)
         dispatcher.submit(nothing)
         await asyncio.sleep(0)
@@ -873,7 +934,7 @@ def test_a_loop_that_starts_tasks_eagerly_delays_no_call_and_hides_no_dispatcher
     async def main() -> None:
         loop, over = asyncio.get_running_loop(), asyncio.Event()
         loop.set_task_factory(asyncio.eager_task_factory)
-        dispatcher = TaskDispatcher(loop, "test")
+        dispatcher = TaskDispatcher(loop, "test", Ending())
         dispatcher.submit(lambda: inside.append(dispatcher.running_here()))
         dispatcher.submit(lambda: inside.append(dispatcher.running_here()))
         dispatcher.submit(over.set)
@@ -888,7 +949,7 @@ def test_a_task_that_a_call_started_belongs_to_the_call_as_long_as_the_call_runs
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
-        dispatcher, another = TaskDispatcher(loop, "test"), TaskDispatcher(loop, "another")
+        dispatcher, another = TaskDispatcher(loop, "test", Ending()), TaskDispatcher(loop, "another", Ending())
         tasks, next_call, over = list[asyncio.Task[None]](), asyncio.Event(), asyncio.Event()
 
         async def task() -> None:
@@ -923,7 +984,7 @@ def test_a_call_does_not_hold_the_lock_of_the_session_in_whose_listener_its_disp
 
     async def main() -> None:
         lock, over = SessionLock(), asyncio.Event()
-        another = TaskDispatcher(asyncio.get_running_loop(), "another")
+        another = TaskDispatcher(asyncio.get_running_loop(), "another", Ending())
 
         async def call() -> None:
             async with lock.hold():
