@@ -65,6 +65,10 @@ class Schedule:
         Only one run can take the entry, because ``pop`` is atomic."""
         self._check()
 
+    def begin_anew(self) -> None:
+        """Forget a run that is at work in the parent process."""
+        self._free = deque([None])
+
     def __repr__(self) -> str:
         return f"<schedule {self.name!r} every {self.seconds:g} s>"
 

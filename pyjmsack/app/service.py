@@ -4,6 +4,7 @@ each face inherits from :class:`Service`.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -91,7 +92,8 @@ class Service:
         self._ticking = Schedules(self._face)
         self._checks = Checks()
         self._sending: Task | None = None
-        self._running = False
+        self._started_in: int | None = None
+        """The id of the process in which the app runs. ``None`` if the app does not run."""
         self._may_stop: deque[None] = deque()
         """Has one entry for each run of the app. The caller of ``stop`` that takes the entry begins the stop. Only one
         caller can take it, because ``pop`` is atomic."""
@@ -108,6 +110,15 @@ class Service:
 
     def _prepare(self) -> None:
         """Make the objects that only one of the faces needs. The class ``App`` of a face may override this method."""
+
+    @property
+    def _running(self) -> bool:
+        return self._started_in == os.getpid()
+
+    @property
+    def _inherited(self) -> bool:
+        """Whether the app runs in the parent of this process: its threads, tasks and connections do not work here."""
+        return self._started_in is not None and not self._running
 
     def __repr__(self) -> str:
         state = "running" if self._running else "stopped"
@@ -304,7 +315,18 @@ class Service:
         (:meth:`check`) succeeds. Otherwise ``status`` is ``"DOWN"``. Schedules do not affect the status. A listener
         does not affect the status after a call of its own ``stop()``. ``sender``, ``listeners`` and ``checks`` have the
         details.
+
+        In a child process made by ``fork``, an app that runs in the parent is ``"DOWN"``, and ``reason`` says so.
+        ``start()`` starts it anew in the child.
         """
+        if self._inherited:
+            return {
+                "status": "DOWN",
+                "reason": "the app was started in the parent process; start it in this process, too",
+                "sender": "closed",
+                "listeners": {name: {"state": "stopped", "workers": 0, "busy": 0} for name in self._listeners},
+                "checks": self._checks.results(),
+            }
         sender, checks = self.sender.link.state, self._checks.results()
         up = self._running and sender == "connected" and self._serving.ready
         up = up and all(check["status"] == "UP" for check in checks.values())
@@ -355,16 +377,26 @@ class Service:
     def _launch(self) -> list[Link]:
         if self._running:
             raise IllegalStateException("the app is running already; stop the app first")
+        if self._inherited:
+            self._begin_anew()
         face, sender = self._face, self.sender
         self._ended = face.event()
         self._may_stop = deque([None])
-        self._running = self._in_time = True
+        self._started_in, self._in_time = os.getpid(), True
         sender.renew()
         self._sending = face.spawn(sender.link.run(), "pyjmsack-app-sender")
         started = [each for each in self._listeners.values() if each.settings.autostart]
         links = [sender.link, *self._serving.launch(started)]
         self._ticking.launch(self._schedules.values())
         return links
+
+    def _begin_anew(self) -> None:
+        """Leave everything that belongs to the parent process alone, such as locks that a thread of the parent held
+        when it made this process."""
+        self._serving, self._ticking = Running(self._face, self._container), Schedules(self._face)
+        for schedule in self._schedules.values():
+            schedule.begin_anew()
+        self._prepare()
 
     def _container(self, listener: Listener) -> Container:
         factory = self._factory(self.options_of(listener), self._client_id_of(listener))
@@ -379,9 +411,13 @@ class Service:
             yield partial(link.tried.wait, max(0.0, end - time.monotonic()))
 
     def _runs(self, listener: Listener) -> bool:
-        return self._serving.runs(listener)
+        return self._running and self._serving.runs(listener)
 
     def _start_one(self, listener: Listener) -> Steps[None]:
+        if self._inherited:
+            raise IllegalStateException(
+                f"listener {listener.name!r}: the app was started in the parent process; start the app in this process"
+            )
         if self._works_for(listener) and not self._runs(listener):
             raise IllegalStateException(
                 f"listener {listener.name!r}: it stopped itself, and is still at work: start it when it has returned"
@@ -389,6 +425,8 @@ class Service:
         yield from self._serving.start(listener, self._stop_timeout + _CLOSING)
 
     def _stop_one(self, listener: Listener) -> Steps[bool]:
+        if self._inherited:
+            return True
         if self._works_for(listener):
             self._serving.tell(listener)
             return False  # the listener that calls stop() has not finished
@@ -437,7 +475,7 @@ class Service:
         finally:
             self._serving.forget()
             self._sending = None
-            self._running = False
+            self._started_in = None
             self._ended.set()
 
     @staticmethod

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -223,3 +226,49 @@ def test_a_call_without_a_broker_returns_the_answer() -> None:
         return Answer("done", Queue("elsewhere"))
 
     assert app.listeners["orders"].call("x") == Answer("done", Queue("elsewhere"))
+
+
+FORKS = """
+import os, sys, threading
+from pyjmsack import App, IllegalStateException
+app, got = App(sys.argv[1]), threading.Event()
+app.listener(sys.argv[2])(lambda body: got.set())
+listener = app.listeners[sys.argv[2]]
+app.start()
+assert app.health()["status"] == "UP" and "reason" not in app.health()
+reading, writing = os.pipe()
+if (child := os.fork()) == 0:
+    health = app.health()
+    assert (health["status"], health["sender"]) == ("DOWN", "closed") and "parent process" in health["reason"], health
+    assert health["listeners"][sys.argv[2]]["state"] == "stopped" and not listener.running
+    try:
+        listener.start()
+    except IllegalStateException as error:
+        assert "parent process" in str(error)
+    else:
+        raise AssertionError
+    assert app.stop() and listener.stop()
+    os.read(reading, 1)  # the parent has stopped
+    app.start()
+    assert app.health()["status"] == "UP" and listener.running, app.health()
+    app.sender.send(sys.argv[2], "of the child")
+    assert got.wait(60)
+    assert app.stop()
+    os._exit(7)
+assert app.health()["status"] == "UP" and listener.running
+app.sender.send(sys.argv[2], "of the parent")
+assert got.wait(60) and app.stop()
+os.write(writing, b".")
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_child_made_by_fork_knows_that_its_app_runs_in_the_parent_and_may_start_it(
+    broker_url: str, queue_name: str
+) -> None:
+    """gunicorn --preload: ``health()`` said ``"UP"`` in each child, where no thread of the app exists, and ``start()``
+    said that the app was running already."""
+    call = [sys.executable, "-c", FORKS, broker_url, queue_name]
+    run = subprocess.run(call, capture_output=True, text=True, timeout=100, check=False)
+    assert (run.stdout.strip(), run.stderr, run.returncode) == ("7", "", 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import urllib.error
 import urllib.request
 from typing import Any
@@ -44,7 +45,7 @@ def test_a_check_that_raises_or_returns_false_is_down(kind: Any, caplog: pytest.
 def test_an_app_is_up_only_if_its_checks_are(monkeypatch: pytest.MonkeyPatch) -> None:
     app, fine = App(NOWHERE), [True]
     app.check("disk")(lambda: fine[0])
-    monkeypatch.setattr(app, "_running", True)
+    monkeypatch.setattr(app, "_started_in", os.getpid())
     monkeypatch.setattr(type(app.sender.link), "state", "connected")
     assert app.health()["status"] == "UP"
     fine[0] = False
