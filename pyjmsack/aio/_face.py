@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from functools import partial
+from time import monotonic
 
 from pyjmsack.aio._ending import destroyed
 from pyjmsack.aio._runtime import DONE, AioRuntime, Done, SessionLock, ends_task
 from pyjmsack.core.facade import refuse_pickle
 from pyjmsack.core.listening import BATCH, Call, Listening
 from pyjmsack.core.session import Session
+from pyjmsack.core.steps import TURN
 from pyjmsack.core.tracing import Processed
 from pyjmsack.message import Message
 from pyjmsack.types import Outcome
@@ -50,6 +52,7 @@ class SessionFace:
 
     def __init__(self, runtime: AioRuntime, core: Session) -> None:
         self.run = runtime.run
+        self.overdue = runtime.overdue
         self.loop = runtime.loop
         self._core = core
         self.lock = SessionLock()
@@ -58,6 +61,7 @@ class SessionFace:
     async def feed(self, listening: Listening) -> None:
         """Give messages to the listener of a consumer. Runs in the dispatcher's task."""
         try:
+            until = monotonic() + TURN
             for _ in range(BATCH):
                 async with self.lock.hold():
                     call = listening.begin()
@@ -71,6 +75,8 @@ class SessionFace:
                             return
                     else:
                         call.worker.submit(partial(self._call, listening, call))
+                if monotonic() >= until:
+                    break
             await asyncio.sleep(0)  # let other tasks have the loop
         except BaseException as error:
             if not destroyed(error, self.loop):

@@ -11,11 +11,12 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeGuard, TypeVar
 
 from pyjmsack.aio._ending import Ending
 from pyjmsack.core.runtime import Command, Elsewhere, Later, SecondRun, run_commands
-from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.steps import TURN, Deadline, Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import own_lock, when_forked
 from pyjmsack.io.helpers import MOST_DIGESTS, Helpers
@@ -124,6 +125,8 @@ class AioRuntime:
         self._second_run = SecondRun()
         self._pid = os.getpid()
         self.ending = Ending()
+        self._turn_began: float | None = None
+        """When the first call of :meth:`overdue` came in this turn of the loop. ``None`` means that none came."""
         _runtimes.add(self)
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
@@ -197,6 +200,26 @@ class AioRuntime:
         except BaseException:
             steps.close()
             raise
+
+    def overdue(self) -> bool:
+        """Return whether calls that did not wait have kept the loop for ``TURN`` seconds, so that the caller must let
+        it have a turn. Called at the beginning of each ``receive``.
+
+        The loop itself says that it had a turn. A clock alone would not do: in ``wait_for(receive(), 0)`` a wait takes
+        the message from the caller, so the first call of each turn must not wait.
+        """
+        now = monotonic()
+        if self._turn_began is None:
+            self._turn_began = now
+            asyncio.get_running_loop().call_soon(self._turned)
+            return False
+        if now - self._turn_began < TURN:
+            return False
+        self._turn_began = None
+        return True
+
+    def _turned(self) -> None:
+        self._turn_began = None
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Later:
         """Run ``callback`` on the loop after ``delay`` seconds, unless it is cancelled before."""
@@ -275,6 +298,8 @@ _held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=froze
 class TaskDispatcher:
     """Runs calls in order in a task, and awaits their results. The task lives while there are calls.
 
+    After ``TURN`` seconds of calls the loop has a turn, because a call need not wait for anything.
+
     If a call ends the task, because somebody cancelled the task or the call raised an error such as ``SystemExit``, the
     queued calls run in a new task, because they may belong to other listeners.
 
@@ -315,7 +340,11 @@ class TaskDispatcher:
             # start a second task
             await asyncio.sleep(0)
         _held.set(frozenset())  # this task may have been made inside of a listener of another session
+        until = monotonic() + TURN
         while self._calls and not self._ending.over:
+            if monotonic() >= until:
+                await asyncio.sleep(0)
+                until = monotonic() + TURN
             self._call = call = object()
             _inside.set(call)
             try:

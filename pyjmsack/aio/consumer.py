@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import TypeVar
@@ -28,6 +29,7 @@ class MessageConsumer(ConsumerFacade):
     def __init__(self, core: Consumer, face: SessionFace) -> None:
         super().__init__(core)
         self._run = face.run
+        self._overdue = face.overdue
 
     async def receive(self, timeout: float | timedelta | None = None) -> Message | None:
         """Wait for the next message.
@@ -51,6 +53,8 @@ class MessageConsumer(ConsumerFacade):
         limit = None if timeout is None else seconds(timeout)
         core = self._core
         core.check_receive()
+        if self._overdue():  # before a message is taken, so that a cancellation loses none
+            await asyncio.sleep(0)
         receiving = core.receiving
         return receiving.receive_now() or await self._run(receiving.receive(limit))
 
@@ -80,6 +84,8 @@ class MessageConsumer(ConsumerFacade):
         """
         core = self._core
         core.check_receive()
+        if self._overdue():
+            await asyncio.sleep(0)
         return await self._run(core.receiving.receive_body(type, seconds(timeout)))
 
     async def acknowledge(self) -> None:
@@ -140,6 +146,7 @@ class QueueBrowser(OfOneProcess):
     def __init__(self, core: Session, face: SessionFace, queue: Destination, selector: str | None) -> None:
         self._core = core
         self._run = face.run
+        self._overdue = face.overdue
         self._queue = queue
         self._selector = selector
         self._open: set[Browser] = set()
@@ -160,6 +167,8 @@ class QueueBrowser(OfOneProcess):
         self._open.add(browser)
         try:
             while not self._closed:
+                if self._overdue():
+                    await asyncio.sleep(0)
                 message = await run(browser.next())
                 if message is None:
                     return

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pyjmsack.core.consumer import Consumer
-from pyjmsack.core.steps import Steps
+from pyjmsack.core.steps import Steps, turn
+from pyjmsack.core.taking import REFUSED_AT_ONCE
 from pyjmsack.errors import RequestTimedOutException
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
@@ -36,7 +39,7 @@ class Browser:
         session, channel, info = consumer.session, consumer.session.channel, consumer.info
         session.check_open()
         timeout = channel.options.request_timeout
-        message = yield from consumer.receiving.answered(consumer.taking.take)
+        message = yield from self._take()
         looks = 2  # twice, because Artemis 2.56 sometimes answers a drain before it delivers the messages
         while message is None and looks and session.started and not consumer.closed:
             looks -= 1
@@ -44,7 +47,7 @@ class Browser:
             channel.submit(channel.provider.start_consumer, info.id)
             channel.submit(channel.provider.drain, info.id, done)
             answered = (yield done, timeout) or done.done
-            message = yield from consumer.receiving.answered(consumer.taking.take)
+            message = yield from self._take()
             if message is None:
                 consumer.check_alive()
             if message is None and not consumer.closed:
@@ -55,6 +58,14 @@ class Browser:
                 done.result()
         if message is not None and consumer.guard is not None:
             consumer.guard.add_one(message._delivery)
+        return message
+
+    def _take(self) -> Steps[Message | None]:
+        """Take a message that is there. In asyncio the loop has a turn after many refused messages."""
+        consumer, taking = self._consumer, self._consumer.taking
+        take = partial(taking.take, REFUSED_AT_ONCE)
+        while (message := (yield from consumer.receiving.answered(take))) is None and taking.cut:
+            yield from turn()
         return message
 
     def close(self) -> Steps[None]:

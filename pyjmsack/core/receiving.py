@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 from pyjmsack.core.inbox import Inbox
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import Counts
-from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.steps import Deadline, Steps, turn
 from pyjmsack.core.taking import Taking
 from pyjmsack.errors import RequestTimedOutException
 from pyjmsack.message import Message
@@ -101,8 +101,11 @@ class Receiving:
             if message is not None or self._source.over:
                 return message
             self._source.check_alive()
+            cut = self._taking.cut
+            if cut:
+                yield from turn()
             if deadline.expired:
-                if self._taking.cut and not patience.expired:
+                if cut and not patience.expired:
                     continue
                 break
             if prefetch == 0 and self._session.started and not self._inbox.messages:

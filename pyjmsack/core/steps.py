@@ -16,12 +16,14 @@ from pyjmsack.errors import JMSException, RequestTimedOutException
 from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
 
-__all__ = ["Deadline", "Steps", "answered", "ended", "give_up", "together"]
+__all__ = ["TURN", "Deadline", "Steps", "answered", "ended", "give_up", "together", "turn"]
 
 log = get_logger("pyjmsack")
 T = TypeVar("T")
 Wait = tuple[Completion[Any], "float | None"]
 Steps = Generator[Wait, bool, T]
+TURN = 0.01
+"""Seconds for which calls that need not wait go on. Then, in asyncio, the loop has a turn, because other tasks wait."""
 
 
 class Deadline:
@@ -56,6 +58,12 @@ class Deadline:
 
     def __str__(self) -> str:
         return f"{self._option} ({self._seconds or 0:g} s)"
+
+
+def turn() -> Steps[None]:
+    """Let the loop have a turn in asyncio. A thread goes on at once. Call this while no message is on its way to the
+    caller, because a cancellation may come meanwhile."""
+    yield Completion(), 0
 
 
 def answered(

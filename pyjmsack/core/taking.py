@@ -7,6 +7,7 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import Any
 
 from pyjmsack.core.admission import Admission, Refusal, Why
@@ -14,7 +15,7 @@ from pyjmsack.core.inbox import Inbox
 from pyjmsack.core.listening import Listening
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import Counts
-from pyjmsack.core.steps import Deadline, Steps
+from pyjmsack.core.steps import TURN, Deadline, Steps
 from pyjmsack.core.tracing import TracedConsumer
 from pyjmsack.core.unsettled import PLENTY, Unsettled
 from pyjmsack.errors import MessageFormatException
@@ -25,7 +26,7 @@ from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.types import Outcome
 
-__all__ = ["Taking"]
+__all__ = ["REFUSED_AT_ONCE", "Taking"]
 
 log = get_logger("pyjmsack")
 _FOR_EVER = (Outcome.ACCEPTED, Outcome.REJECTED, Outcome.MODIFIED_FAILED_UNDELIVERABLE)
@@ -35,8 +36,9 @@ TORN = 1000
 message for ever, because the broker may have no limit of deliveries."""
 
 REFUSED_AT_ONCE = 100
-"""The largest number of messages that are refused in one search for a message. Then ``receive`` checks its timeout, and
-the dispatcher of a listener serves the other consumers, because a sender may send such messages without end."""
+"""The largest number of messages that are refused in one search for a message, which also ends ``TURN`` seconds after
+its first refusal. Then ``receive`` checks its timeout, the dispatcher of a listener serves the other consumers, and in
+asyncio the loop has a turn, because a sender may send such messages without end."""
 
 
 class Taking:
@@ -157,10 +159,11 @@ class Taking:
         no such message (S22, S156, S111, S166).
 
         Args:
-            refusals: the most messages that are refused in this call. Then the call returns ``None``, although more
-                messages may be there. ``None`` means no limit.
+            refusals: the most messages that are refused in this call, which also ends ``TURN`` seconds after the first
+                refusal. Then the call returns ``None``, although more messages may be there. ``None`` means no limit.
         """
         inbound: Inbound | None = None
+        until: float | None = None  # the clock is read only after a refusal, because each good message comes here
         self.cut = False
         try:
             while (inbound := self.take_undecoded()) is not None:
@@ -171,7 +174,8 @@ class Taking:
                     return None
                 if refusals is not None:
                     refusals -= 1
-                    if refusals <= 0:
+                    until = monotonic() + TURN if until is None else until
+                    if refusals <= 0 or monotonic() >= until:
                         self.cut = True
                         return None
         except BaseException:

@@ -93,9 +93,9 @@ def identify(inbounds: Iterable[Inbound]) -> None:
             inbound.identity()
 
 
-LARGE = 1 << 16
-"""A message with more bytes than this number is decoded on a thread in asyncio, because it may have very many values,
-which no loop should wait for."""
+LARGE = 1 << 14
+"""A message with more bytes than this number is decoded on a thread in asyncio unless it is quick, because it may have
+very many values, which no loop should wait for. 16,384 values take 5 ms."""
 
 
 class Outbound:
@@ -199,7 +199,11 @@ class Inbound(Protocol):
 
     @property
     def quick(self) -> bool:
-        """Whether the body is one text or one run of bytes, which is decoded quickly, although it may be large."""
+        """Whether the body is decoded quickly, although it may be large: it is one text or one run of bytes, or has few
+        values.
+
+        The loop reads this property, if the message has more than :data:`LARGE` bytes.
+        """
         ...
 
     def stored_id(self) -> bytes | None:

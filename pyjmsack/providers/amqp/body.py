@@ -12,9 +12,10 @@ from pyjmsack.message.portable import decode as decode_portable
 from pyjmsack.message.portable import is_portable
 from pyjmsack.providers.amqp.foreign import as_jms, as_jms_map
 from pyjmsack.providers.amqp.sections import DATA, NAMES, SEQUENCE, VALUE, Span
-from pyjmsack.providers.amqp.wire import check_values, decode_value, malformed
+from pyjmsack.providers.amqp.wire import check_values, decode_value, has_more_values, malformed
+from pyjmsack.spi.envelope import HEAVY
 
-__all__ = ["is_one_value", "is_plain_bytes", "read_body"]
+__all__ = ["FEW_VALUES", "is_plain_bytes", "is_quick", "read_body"]
 
 MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
 """The numbers that stand for the JMS classes in an AMQP message (S165)."""
@@ -22,6 +23,9 @@ MESSAGE, OBJECT, MAP, BYTES, STREAM, TEXT = range(6)
 _HEADS = {0xA0: (2, False), 0xA1: (2, True), 0xB0: (5, False), 0xB1: (5, True)}
 """The type codes of binary values and strings. For each code, the number of bytes before the content, and whether the
 content is text."""
+
+FEW_VALUES = 1000
+"""The largest number of values that are decoded quickly, in less than a millisecond."""
 
 _TEXT_TYPE = re.compile(
     r"\s*(?:text/[^;\s]+|application/(?:json|xml|xml-dtd|javascript|ecmascript|[^;\s]+\+(?:json|xml)))\s*(?:;(.*))?",
@@ -71,12 +75,14 @@ def read_body(data: bytes, code: int, spans: list[Span], mark: int | None, conte
     return _classify_value(mark, None)
 
 
-def is_one_value(data: bytes, code: int, spans: list[Span], mark: int | None, content_type: str | None) -> bool:
-    """Return whether the body is one text or one run of bytes that :func:`read_body` reads as such, and no values or
-    serialised object. The arguments are those of :func:`read_body`."""
-    if any(data[start] not in _HEADS for start, _ in spans) or (content_type is not None and is_portable(content_type)):
+def is_quick(data: bytes, code: int, spans: list[Span], mark: int | None, content_type: str | None) -> bool:
+    """Return whether :func:`read_body` reads the body quickly: it is one text, one run of bytes, or has few values in
+    at most ``HEAVY`` bytes. The arguments and errors are those of :func:`read_body`."""
+    if code == SEQUENCE or any(data[start] not in _HEADS for start, _ in spans):
+        return len(data) <= HEAVY and not has_more_values(FEW_VALUES, data, spans[0][0], spans[-1][1])
+    if content_type is not None and is_portable(content_type):
         return False
-    return code != SEQUENCE and (code != DATA or (mark != OBJECT and content_type != JAVA_SERIALIZED))
+    return code != DATA or (mark != OBJECT and content_type != JAVA_SERIALIZED)
 
 
 def _whole(data: bytes, span: Span) -> Any:

@@ -19,10 +19,11 @@ from pyjmsack.message import (
 )
 from pyjmsack.message.headers import Headers
 from pyjmsack.providers.amqp import sections
-from pyjmsack.providers.amqp.body import is_one_value, read_body
+from pyjmsack.providers.amqp.body import FEW_VALUES, is_quick, read_body
 from pyjmsack.providers.amqp.identity import as_it_came, as_values
 from pyjmsack.providers.amqp.ids import to_correlation_id, to_message_id
-from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY
+from pyjmsack.providers.amqp.wire import has_more_values
+from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY, LARGE
 from pyjmsack.spi.stomp_names import properties_of, sent_over_stomp
 
 __all__ = ["AmqpInbound"]
@@ -229,17 +230,26 @@ class AmqpInbound(sections.Sections):
     @property
     def heavy(self) -> bool:
         """Whether the next call of :meth:`identity` takes long. Later calls are fast."""
+        size = len(self.payload)
+        if self._identity is not None or size <= LARGE:
+            return False
         # values are decoded for the identity, which takes much longer than a digest
-        return self._identity is None and len(self.payload) > (HEAVY if self.kept_whole else _HEAVY_VALUES)
+        return size > HEAVY if self.kept_whole else size > _HEAVY_VALUES or not self.quick
 
     @property
     def quick(self) -> bool:
-        """Whether the body is one text or one run of bytes, which no codec of the program has to read."""
+        """Whether the body is one text or one run of bytes, which no codec of the program has to read, or has few
+        values."""
+        payload = self.payload
         try:
-            content_type = self._content_type(self._fields or self._decode())
+            fields = self._fields or self._decode()
+            span = self._application_properties
+            if span is not None and has_more_values(FEW_VALUES, payload, *span):  # the content type may be one of them
+                return False
+            content_type = self._content_type(fields)
+            return is_quick(payload, self._body_code, self._body, self._annotations.wire_type, content_type)
         except MessageFormatException:  # to_message() raises an error for the caller
             return False
-        return is_one_value(self.payload, self._body_code, self._body, self._annotations.wire_type, content_type)
 
     def identity(self) -> bytes | None:
         """Return the identity of the message, or ``None`` if the message has no id (S105).

@@ -14,6 +14,7 @@ from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.sections import LARGEST_PROPERTIES
 from pyjmsack.providers.amqp.wire import MOST_VALUES
+from pyjmsack.spi.envelope import LARGE
 
 VALUE, SEQUENCE, DATA, APPLICATION_PROPERTIES = 0x77, 0x76, 0x75, 0x74
 MANY = MOST_VALUES // 2 + 1
@@ -108,14 +109,35 @@ JSON = section(0x73, b"\xc0\x19\x07" + b"\x40" * 6 + b"\xa3\x10application/json"
         (section(DATA, b"\xa0\x01x") * 2, True),
         (JSON + section(DATA, b"\xa0\x02{}"), True),
         (OBJECT + JSON + section(DATA, b"\xa0\x02{}"), False),
-        (section(VALUE, zeros(1)), False),
-        (section(SEQUENCE, zeros(1)), False),
-        (section(DATA, zeros(1)), False),
+        (section(VALUE, zeros(999)), True),
+        (section(SEQUENCE, zeros(400)) * 2, True),
+        (section(VALUE, zeros(1000)), False),
+        (section(SEQUENCE, zeros(1000)), False),
+        (section(SEQUENCE, zeros(600)) * 2, False),
+        (section(DATA, zeros(1000)), False),
+        (section(VALUE, b"\xd0\x00\x10\x00\x09\x00\x00\x00\x01\xb1\x00\x10\x00\x00" + b"a" * (1 << 20)), False),
+        (section(APPLICATION_PROPERTIES, zeros(1000, 0xD1)) + section(VALUE, b"\xa1\x01x"), False),
+        (section(APPLICATION_PROPERTIES, b"\xc1\x02\x02\x3f") + section(VALUE, zeros(1000)), False),
         (b"\x00", False),
     ],
-    ids=["text", "bytes", "JSON as text", "JSON as object", "list", "sequence", "list in data", "no message"],
+    ids=[
+        "text",
+        "bytes",
+        "JSON as text",
+        "JSON as object",
+        "short list",
+        "short sequences",
+        "list",
+        "sequence",
+        "sequences",
+        "list in data",
+        "over 1 MiB",
+        "properties",
+        "malformed properties",
+        "no message",
+    ],
 )
-def test_only_text_and_bytes_are_decoded_on_a_loop_however_large(payload: bytes, quick: bool) -> None:
+def test_only_text_and_bytes_and_few_values_are_decoded_on_a_loop_s166(payload: bytes, quick: bool) -> None:
     assert AmqpInbound(payload).quick is quick
 
 
@@ -141,3 +163,14 @@ def test_a_long_content_type_names_no_character_set() -> None:
     """The expression for a type of 90 MB stopped all threads of the process for 6 s."""
     assert charset_of("text/plain; charset=utf-8" + " " * 999) == "utf-8"
     assert charset_of("text/plain; charset=utf-8" + " " * 1000) is None
+
+
+def test_a_thread_identifies_a_message_with_many_values_although_it_is_not_large_s105() -> None:
+    """Classic encodes messages anew, so the values are decoded for the identity. It took 60 ms of a loop."""
+    values, text = zeros(LARGE), b"\xb1" + struct.pack(">I", LARGE) + b"a" * LARGE
+    messages = [AmqpInbound(section(VALUE, body)) for body in (values, text, values[:-1])]
+    assert [message.heavy for message in messages] == [True, False, True]
+    for message in messages:
+        message.kept_whole = True
+    assert not any(message.heavy for message in messages)
+    assert not AmqpInbound(section(VALUE, zeros(LARGE - 20))).heavy
