@@ -110,4 +110,4 @@ def _values(payload: bytes, section: sections.Span) -> bytes:
         value, _ = decode_value(payload, start, end)
     except MessageFormatException:
         return payload[start:end]
-    return repr(told(value)).encode()
+    return told(value).encode()

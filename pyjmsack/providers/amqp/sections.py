@@ -301,7 +301,7 @@ def _read_told(data: bytes, start: int, end: int) -> bytes:
         found = _read_map(data, start, end, "message-annotations")
     except MessageFormatException:
         return data[start:end]
-    return repr(told({name: found[name] for name in found if not str(name).startswith(_NOTED)})).encode()
+    return told({name: found[name] for name in found if not str(name).startswith(_NOTED)}).encode()
 
 
 def split(data: bytes) -> Iterator[tuple[int, int, Span]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -13,8 +15,10 @@ from pyjmsack.providers.amqp.body import charset_of
 from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.sections import LARGEST_PROPERTIES
-from pyjmsack.providers.amqp.wire import MOST_VALUES
+from pyjmsack.providers.amqp.wire import MOST_VALUES, Described
+from pyjmsack.providers.amqp.wire_types import Symbol, Timestamp, ULong
 from pyjmsack.spi.envelope import LARGE
+from pyjmsack.types import Byte
 
 VALUE, SEQUENCE, DATA, APPLICATION_PROPERTIES = 0x77, 0x76, 0x75, 0x74
 MANY = MOST_VALUES // 2 + 1
@@ -96,6 +100,61 @@ def test_an_object_that_was_prepared_is_read_once_and_then_copied_s175() -> None
     message._prepare()
     message.object = [4]
     assert message.object == [4], "the prepared copy was of another object"
+
+
+def as_before(value: Any) -> Any:
+    """Return the form of a value whose ``repr`` is in the identities of messages and in the ledgers."""
+    kind = type(value)
+    if kind is dict:
+        names = sorted(value) if all(isinstance(name, str) for name in value) else sorted(value, key=repr)
+        return ["map", *[(type(name).__name__, name, as_before(value[name])) for name in names]]
+    if kind is list:
+        return [as_before(item) for item in value]
+    if kind is Described:
+        return "described", as_before(value.descriptor), as_before(value.value)
+    return kind.__name__, value
+
+
+ODD = [None, True, "it's", 'a "b"', "\n\0é\ud800", b"'\"\xff", 1.5, Byte(1), Symbol("s"), UUID(int=7), Timestamp(5), []]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *ODD,
+        {},
+        ODD,
+        {"a": ODD, "Z": {"b": [[1]], "": {}}},
+        {1: "one", "1": 1, b"1": None, None: 2.0, Symbol("q"): 3},
+        Described(ULong(5), {"k": [Described(Symbol("d"), [])]}),
+        [Described(ULong(5), None)] * 2,
+    ],
+    ids=repr,
+)
+def test_the_identity_of_a_value_stays_as_ledgers_have_it_s105(value: Any) -> None:
+    assert wire.told(value) == repr(as_before(value))
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_very_many_names_are_sorted_in_parts_and_give_the_same_identity_s105(
+    mixed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one sort of a million names let no other thread run for a second."""
+    monkeypatch.setattr(wire, "_SORTED_AT_ONCE", 10)
+    names: list[Any] = [f"n{number * 7919 % 101}" for number in range(101)]
+    if mixed:
+        names[::3] = [Byte(number) for number in range(17)] + list(range(100, 117))
+    value = dict.fromkeys(names, 1)
+    at_once: list[int] = []
+
+    def noted(part: list[Any], **how: Any) -> list[Any]:
+        at_once.append(len(part))
+        return sorted(part, **how)
+
+    monkeypatch.setattr(wire, "sorted", noted, raising=False)
+    assert wire.told(value) == repr(as_before(value))
+    assert at_once
+    assert max(at_once) <= 10
 
 
 OBJECT = section(0x72, b"\xc1\x17\x02\xa3\x12x-opt-jms-msg-type\x51\x01")
