@@ -345,15 +345,17 @@ class Connection:
         """Give the acknowledgements to the provider, and drain the consumers. The broker answers a drain after it has
         read the acknowledgements before it. ActiveMQ Classic drops those that it has not read when it cannot write
         another message to the ended program.
+
+        Consumers without acknowledgements (S36) are left alone. Their drain would bring settled messages that nobody
+        takes any more.
         """
 
         def drain(_: object) -> None:
             deliver = self.channel.started and not self._interrupted
             sessions = [*self.sessions.values()] if deliver else []
             infos = [consumer.info for session in sessions for consumer in [*session.consumers.values()]]
-            _all_over(
-                [partial(self._drain_once, info.id) for info in infos if info.prefetch and not info.browser], done
-            )
+            drained = [info.id for info in infos if info.prefetch and not (info.browser or info.presettled)]
+            _all_over([partial(self._drain_once, number) for number in drained], done)
 
         given: Completion[None] = Completion()
         given.add_callback(drain)

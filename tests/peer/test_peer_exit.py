@@ -31,6 +31,9 @@ LATE = "import atexit; atexit.register(lambda: producer.send('late'))" + START
 ACCEPTS = START + (
     "connection.start(); consumer = session.create_consumer(pyjmsack.Queue('q')); consumer.receive().accept()"
 )
+TAKES = START.replace("101", "pyjmsack.AckMode.NO_ACKNOWLEDGE") + (
+    "connection.start(); consumer = session.create_consumer(pyjmsack.Queue('q')); consumer.receive()"
+)
 RECEIVES = (
     "import atexit; atexit.register(lambda: producer.send(consumer.receive(60).text))"
     + START
@@ -118,6 +121,15 @@ def test_consumers_are_drained_before_the_program_ends(sync: SyncFace) -> None:
     names = [frame.name for frame in peer.frames if frame.name == "disposition" or frame["drain"]]
     assert names[:2] == ["disposition", "flow"]
     assert {*names[2:]} <= {"flow"}, "a drain that is answered late on a busy machine is repeated"
+
+
+def test_a_consumer_without_acknowledgements_is_not_drained_when_the_program_ends(sync: SyncFace) -> None:
+    """S36: nobody takes the settled messages that a drain brings, and the credit after it brings still more."""
+    peer = sync.peer(messages=[text("one")])
+    child = program(TAKES, peer.url)
+    ends_well(child)
+    assert not [frame for frame in peer.frames if frame.name == "flow" and frame["drain"]]
+    assert len([frame for frame in peer.frames if frame.name == "flow" and frame["handle"] is not None]) == 1
 
 
 def test_a_function_that_runs_after_ours_may_still_receive(sync: SyncFace) -> None:
