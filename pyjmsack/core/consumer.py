@@ -493,7 +493,7 @@ class Consumer:
         still hands these messages out. A consumer with a listener drops them.
 
         Returns:
-            False if the running listener did not finish within ``timeout`` seconds. No message is lost, because the
+            False if the running listener or the broker did not finish within ``timeout`` seconds. No message is lost, because the
             listener's message gets its outcome when the listener ends.
         """
         self.check_open()
@@ -507,6 +507,10 @@ class Consumer:
         self._channel.submit(self._channel.provider.stop_consumer, self.info.id, done)
         try:
             yield done, deadline.remaining()
+            if keeps:  # the broker may have settled messages that it sends only when it gets credit again
+                done = Completion()
+                self._channel.submit(self._channel.provider.drain, self.info.id, done)
+                yield done, deadline.remaining()
         finally:
             if self.state is State.EBBING:
                 self.state = State.DRAINED

@@ -163,6 +163,7 @@ class Provider(Protocol):
         """Ask the broker to send the messages that it has, up to the open credit.
 
         ``done`` succeeds when the broker has said that no more messages come for this credit.
+        After ``stop_consumer``, bring the settled messages that the broker still owes (S36).
         """
         ...
 

@@ -107,12 +107,14 @@ class MessageConsumer(ConsumerFacade):
 
         In no-acknowledgement mode prefetched messages cannot go back, because the broker has forgotten them (S36). So
         ``receive`` hands these messages out until ``receive`` returns ``None``. A consumer with a listener drops them.
+        Over AMQP these may be up to twice the prefetch, and a few more. If the timeout ends before the broker has sent
+        them all, the rest may be lost.
 
         Args:
-            timeout: seconds or a ``timedelta`` to wait for the running listener. ``None`` waits as long as it takes.
+            timeout: seconds or a ``timedelta`` to wait for the listener and the broker. ``None`` waits as long as it takes.
 
         Returns:
-            False if the running listener did not finish in time. Its message gets an outcome when the listener ends.
+            False if the running listener or the broker did not finish in time. A listener's message gets an outcome when the listener ends.
 
         Raises:
             IllegalStateException: the consumer is closed.

@@ -181,8 +181,8 @@ def settles(number: int) -> bytes:
     return struct.pack(">IBBH", len(body) + 8, 2, 0, 1) + body
 
 
-def transfer(number: int, payload: bytes, *, more: bool = False, handle: int = 0) -> bytes:
+def transfer(number: int, payload: bytes, *, more: bool = False, handle: int = 0, settled: bool = False) -> bytes:
     """Return a transfer as no broker sends it, for the first link of the first session of the caller."""
-    fields = [uint(handle), uint(number), b"%d" % number, uint(0), False, more]
+    fields = [uint(handle), uint(number), b"%d" % number, uint(0), settled, more]
     body = described(0x14, fields) + payload
     return struct.pack(">IBBH", len(body) + 8, 2, 0, 1) + body

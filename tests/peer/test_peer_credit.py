@@ -357,9 +357,9 @@ def test_a_consumer_with_more_than_it_asked_for_closes_without_a_drain(face: Fac
 # -- an answer between two frames of a message ------------------------------------------------------------------
 
 
-def answer(count: int) -> bytes:
+def answer(count: int, handle: int = 0) -> bytes:
     """Return the Flow frame that answers a drain and gives all credit back."""
-    fields = [uint(0), uint(1 << 20), uint(0), uint(1 << 20), uint(0), uint(count), uint(0), None, True]
+    fields = [uint(0), uint(1 << 20), uint(0), uint(1 << 20), uint(handle), uint(count), uint(0), None, True]
     body = described(0x13, fields)
     return struct.pack(">IBBH", len(body) + 8, 2, 0, 1) + body
 

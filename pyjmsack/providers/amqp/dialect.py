@@ -39,6 +39,9 @@ class AmqpDialect:
     page: int | None = None
     """The number of messages of a queue after which the broker may wait for more credit or an acknowledgement before it
     sends the next ones. ``None`` means that the broker sends as many as there is credit for."""
+    settles_ahead: bool = False
+    """Whether a drain makes the broker take more messages than it has credit for. A presettled link loses these
+    messages unless it grants credit for them."""
 
     def address(self, destination: Destination) -> str:
         """Return the broker's name for a destination. The name of a temporary destination is not changed, because the
@@ -82,4 +85,5 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
     refusal = Outcome.REJECTED if classic else Outcome.MODIFIED_FAILED_UNDELIVERABLE
     dead_letters = "ActiveMQ.DLQ" if classic else "DLQ"
     queues, topics = own_queues + queue_prefix, own_topics + topic_prefix
-    return AmqpDialect(broker, queues, topics, refusal, not classic, dead_letters, classic, _PAGE if classic else None)
+    page = _PAGE if classic else None
+    return AmqpDialect(broker, queues, topics, refusal, not classic, dead_letters, classic, page, classic)

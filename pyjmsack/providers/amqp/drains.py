@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pyjmsack.providers.amqp.owed import Owed
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer
 
@@ -40,6 +41,7 @@ class Drains:
         ask_again: called when a drain has to be sent again, with its credit, because its answer was doubted.
         overdue: called when a drain was not over within ``timeout``.
         progress: returns a value that changes when anything arrives on the link.
+        owed: reckons what the broker still owes after a drain.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Drains:
         ask_again: Callable[[], None],
         overdue: Callable[[], None],
         progress: Callable[[], object],
+        owed: Owed,
     ) -> None:
         self._connector = connector
         self.timeout = timeout
@@ -58,6 +61,7 @@ class Drains:
         self._ask_again = ask_again
         self._overdue = overdue
         self._progress = progress
+        self.owed = owed
         self._seen: object = None
         """What ``progress`` returned when the time limit began."""
         self._extensions = 0
@@ -65,8 +69,8 @@ class Drains:
         """The callers that wait for the end of the drain under way. The list is empty if no drain is under way."""
         self.credit = 0
         """The credit with which the drain began, in messages."""
-        self.arrived = False
-        """Whether a message has arrived since the drain began."""
+        self.arrived = 0
+        """The number of messages that have arrived since the drain began."""
         self.pausing = False
         """Whether the link has no credit for a moment, because an answer was doubted."""
         self._answers_owed = 0
@@ -83,10 +87,12 @@ class Drains:
 
     # -- beginning ----------------------------------------------------------------------------------------------
 
-    def begin(self, credit: int) -> None:
-        """Begin to wait for the answer to a drain that began with this credit."""
+    def begin(self, credit: int, *, fetching: bool = False) -> None:
+        """Begin to wait for the answer to a drain that began with this credit. With ``fetching`` the drain is for
+        messages that the broker owes."""
         self.credit = credit
-        self.arrived = False
+        self.arrived = 0
+        self.owed.begin(fetching=fetching)
         self._limit()
         self._delay = _REPEAT
         self._restart_timer(_REPEAT, self._repeat)
@@ -163,6 +169,25 @@ class Drains:
         self._repeat_timer = self._connector.call_later(delay, callback)
 
     # -- the end ------------------------------------------------------------------------------------------------
+
+    def go_on(self, *, by_message: bool) -> int:
+        """If the broker owes messages that the link has to get, begin another drain for the same callers.
+
+        Args:
+            by_message: whether a message took the last credit. In this case the answer to the drain is still to come.
+
+        Returns:
+            The credit of this drain. 0 if the callers need not wait any more.
+        """
+        credit = self.owed.after(self.credit, self.arrived)
+        if credit:
+            if by_message:
+                self._answers_owed = _LATE_ANSWERS
+            self.begin(credit, fetching=True)
+            self.pausing = self.owed.careful
+            if self.pausing:
+                self._restart_timer(_LATE_ANSWER_PAUSE, self._ask_again)
+        return credit
 
     def end(self, *, by_message: bool) -> list[Completion[None]]:
         """End the drain under way, if there is one, and all timers. Return the callers that waited for it.

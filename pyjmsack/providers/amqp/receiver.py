@@ -28,6 +28,7 @@ from pyjmsack.providers.amqp.engines import AmqpEngine, SessionEnd
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.link import AmqpLink, words
 from pyjmsack.providers.amqp.oversize import Oversize
+from pyjmsack.providers.amqp.owed import Owed
 from pyjmsack.providers.amqp.subscription import described_source
 from pyjmsack.providers.amqp.wire_types import Described, ULong
 from pyjmsack.spi.aside import Aside
@@ -48,6 +49,10 @@ _OVERDRAFT = 100
 such messages come if a drain and a message cross each other on the wire, which is no reason to end a consumer. There is
 a limit, because otherwise a broker could fill the memory."""
 _TOO_MANY = "amqp:link:transfer-limit-exceeded"
+
+_LARGE = 100_000
+"""The number of bytes from which Artemis may handle a message as a large one. Its own limit is 102,400, and it counts
+some bytes differently (``amqpMinLargeMessageSize``)."""
 
 _STATES = {
     Outcome.ACCEPTED: encode(ACCEPTED),
@@ -110,6 +115,8 @@ class AmqpReceiver(AmqpLink):
         spool_directory: the directory of that file. ``None`` means the directory for temporary files.
         counts: counts the deliveries of large messages. ``None`` if the broker counts all deliveries.
         page: the number of messages after which the broker waits for more credit (``AmqpDialect.page``).
+        settles_ahead: whether a drain makes the broker take more messages than it has credit for
+            (``AmqpDialect.settles_ahead``).
     """
 
     def __init__(
@@ -133,6 +140,7 @@ class AmqpReceiver(AmqpLink):
         spool_directory: str | None = None,
         counts: LargeCounts | None = None,
         page: int | None = None,
+        settles_ahead: bool = False,
     ) -> None:
         attach = _described(name, info, address, explicit_client_id)
         super().__init__(engine, session, attach, f"the consumer of {info.destination.name}")
@@ -161,6 +169,7 @@ class AmqpReceiver(AmqpLink):
             ask_again=self._ask_again,
             overdue=self._drain_overdue,
             progress=lambda: (self.caution.arrived, self._link.arriving),
+            owed=Owed(presettled=info.presettled and not info.browser, ahead=settles_ahead),
         )
         self._spool_over = spool_over if spool_over is not None and spool_over < max_size else None
         self._arrivals = Arrivals(connector, spool_directory, max_size, self._take, self._written)
@@ -235,8 +244,13 @@ class AmqpReceiver(AmqpLink):
     def drain(self, done: Completion[None]) -> None:
         """Ask the broker to send the messages that it has, and to give back the rest of the credit (AMQP 1.0 2.6.7).
 
-        With prefetch 0, grant credit for one message first.
+        With prefetch 0, grant credit for one message first. If the link is stopped and its messages are settled, get
+        those that the broker has already taken from the queue (S36).
         """
+        self._drains.owed.kept = self._credit.stopped
+        self._drain(done)
+
+    def _drain(self, done: Completion[None]) -> None:
         if self.closed is not None:
             done.fail(self.closed)
             return
@@ -245,7 +259,8 @@ class AmqpReceiver(AmqpLink):
             return
         self._credit.held_back = True
         credit = max(0, self._link.credit)
-        asks_nothing = self._credit.prefetch > 0 or self._credit.stopped or self.aside.busy
+        fetching = credit == 0 and self._credit.stopped and self._drains.owed.wanted() > 0
+        asks_nothing = not fetching and (self._credit.prefetch > 0 or self._credit.stopped or self.aside.busy)
         if credit == 0 and asks_nothing and not self._drains.waiting:
             done.succeed()
             return
@@ -253,14 +268,16 @@ class AmqpReceiver(AmqpLink):
         if len(self._drains.waiting) == 1:
             self._credit.pulling = False
             self._engine.barrier()  # a grant goes out before the drain, so that Artemis delivers first
-            self._drains.begin(credit or 1)  # before the request, which ends the drain if it ends the connection
+            # before the request, which ends the drain if it ends the connection
+            self._drains.begin(credit or 1, fetching=fetching)
             self._link.start_drain(0 if credit else 1 - self._link.credit)
 
     def stop(self, done: Completion[None]) -> None:
         """Stop the deliveries: take the credit back by a drain, and give back to the broker the messages that still
         arrive. The broker does not count a delivery for these messages (S31)."""
         self._credit.stopped = True
-        self.drain(done)
+        self._drains.owed.kept = False
+        self._drain(done)
 
     def on_remote_open(self) -> None:
         """Handle the broker's Attach frame, which answers our Attach frame."""
@@ -308,6 +325,10 @@ class AmqpReceiver(AmqpLink):
         self._drains.repeated()
 
     def _end_drain(self, error: BaseException | None, *, by_message: bool = False) -> None:
+        if error is None and self.closed is None and (credit := self._drains.go_on(by_message=by_message)):
+            if not self._drains.pausing:  # otherwise it is sent after the pause
+                self._link.start_drain(credit - self._link.credit)
+            return
         for done in self._drains.end(by_message=by_message):
             done.settle(error)
         if self._credit.due_after_drain:
@@ -342,14 +363,18 @@ class AmqpReceiver(AmqpLink):
         """
         if self.caution.single:
             self.caution.took(payload)
+        if len(payload) > _LARGE:
+            self._drains.owed.large = True
         self._arrivals.add(delivery, AmqpInbound(payload), settled)
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
         """Put the kept part of a message that is too large into the inbox, so that the message can be refused."""
+        self._drains.owed.large = True
         self._arrivals.add(delivery, Oversize(start, size, self._max_size), settled)
 
     def on_beginning(self, delivery: Any, start: bytes) -> None:
         """Begin to write a large bytes message to a file. Other large messages are gathered in memory."""
+        self._drains.owed.large |= len(start) > _LARGE
         if self._arrivals.begin(delivery, start):
             self._link.take_pieces()
 
@@ -361,6 +386,7 @@ class AmqpReceiver(AmqpLink):
             self._arrivals.abort()
             self.on_flow()
             return
+        self._drains.owed.large |= (self._link.arriving or 0) > _LARGE
         self._engine.pace(self._arrivals.feed(payload))
         if not more:
             download = self._arrivals.end(settled)
@@ -384,7 +410,7 @@ class AmqpReceiver(AmqpLink):
         if self._arrivals:
             return
         for done in self._drains.take_postponed():
-            self.drain(done)
+            self._drain(done)
         flowed, self._drains.flow_postponed = self._drains.flow_postponed, False
         if flowed:
             self.on_flow()
@@ -395,8 +421,10 @@ class AmqpReceiver(AmqpLink):
         elif not settled:
             self._link.settle(delivery, _STATES[Outcome.RELEASED])
         self._credit.pulling = False
+        if self._drains.owed.most:
+            self._drains.owed.most -= 1
         if self._drains.waiting:
-            self._drains.arrived = True
+            self._drains.arrived += 1
             if self._link.credit <= 0 and not self._arrivals:
                 self._end_drain(None, by_message=True)
 

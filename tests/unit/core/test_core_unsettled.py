@@ -337,6 +337,18 @@ def test_a_drained_consumer_stays_drained_when_the_connection_stops_and_starts()
     assert "start_consumer" not in bench.provider.names()
 
 
+@pytest.mark.parametrize(("listens", "verbs"), [(False, ["stop_consumer", "drain"]), (True, ["stop_consumer"])])
+def test_a_drain_without_acknowledgements_gets_what_the_broker_has_settled_s36(listens: bool, verbs: list[str]) -> None:
+    """A listener gets no more messages, so the broker is not asked for them."""
+    bench = Bench()
+    consumer = bench.consumer(bench.session(AckMode.NO_ACKNOWLEDGE))
+    if listens:
+        consumer.set_listener(lambda message: None)
+    bench.provider.calls.clear()
+    assert bench.run(consumer.drain(5)) is True
+    assert [verb for verb in bench.provider.names() if verb in ("stop_consumer", "drain")] == verbs
+
+
 def test_draining_waits_for_the_listener_at_work_and_says_if_that_takes_too_long() -> None:
     bench = Bench()
     session = bench.session()

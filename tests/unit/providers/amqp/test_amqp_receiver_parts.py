@@ -10,6 +10,7 @@ import pytest
 from pyjmsack.providers.amqp.caution import Caution, Single
 from pyjmsack.providers.amqp.credit import Credit
 from pyjmsack.providers.amqp.drains import Drains
+from pyjmsack.providers.amqp.owed import Owed
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.engine import Connector, Timer
 
@@ -57,6 +58,7 @@ class Link:
             ask_again=self.ask_again,
             overdue=lambda: self.done.append("overdue"),
             progress=lambda: self.arrived,
+            owed=Owed(),
         )
 
     def begin(self) -> None:
@@ -136,7 +138,7 @@ def test_two_answers_are_doubted_after_a_message_ended_a_drain() -> None:
     assert not link.drains.doubt_answer()
     link.drains.end(by_message=True)
     link.begin()
-    link.drains.arrived = True
+    link.drains.arrived = 1
     assert not link.drains.doubt_answer()
 
 

@@ -1,0 +1,118 @@
+"""Messages that the broker has taken from the queue, and whose credit the answer to a drain took away (S36, S83)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from peer import Peer, text
+from peer_faces import Face
+from peer_frames import transfer
+from test_peer_credit import answer, credits, prefetch, wait_limit
+
+from pyjmsack import AckMode
+
+engines = pytest.mark.parametrize("engine", ["amqp.engine=python", "amqp.engine=proton"])
+RELEASED = 0x26
+
+
+def write(peer: Peer, *frames: bytes) -> None:
+    """Let the peer write these frames at once."""
+    peer.do(lambda: peer.connections[0].write_raw(b"".join(frames)))
+
+
+def settled(number: int, body: str) -> bytes:
+    return transfer(number, text(body), settled=True)
+
+
+def presettled(face: Face, peer: Peer, *options: str) -> Any:
+    """Return a consumer without acknowledgements, which has credit for five messages."""
+    consumer = face.session(peer, *options, mode=AckMode.NO_ACKNOWLEDGE).create_consumer(prefetch(5))
+    wait_limit(peer, 5, drain=False)
+    return consumer
+
+
+@engines
+def test_settled_messages_that_come_after_the_answer_to_the_drain_are_handed_out_s36(face: Face, engine: str) -> None:
+    """Artemis answers before the first frame of a large message. It sends the message when it gets credit again."""
+    peer = face.peer(silent={"drain"})
+    consumer = presettled(face, peer, engine)
+    draining = face.background(consumer.drain, 60)
+    wait_limit(peer, 5, drain=True)
+    write(peer, settled(0, "sent"), answer(5))
+    wait_limit(peer, 6, drain=True)
+    write(peer, settled(1, "owed"))
+    wait_limit(peer, 9, drain=True)  # the first drain gave four back, and one of these has come
+    write(peer, settled(2, "behind"))
+    face.until(lambda: consumer.stats.buffered == 3)
+    write(peer, answer(9))
+    wait_limit(peer, 10, drain=True)
+    write(peer, answer(10))
+    assert draining.result(60) is True
+    assert [consumer.receive(60).text for _ in range(3)] == ["sent", "owed", "behind"]
+    assert consumer.receive(60) is None
+
+
+@engines
+def test_classic_gets_single_credits_for_the_settled_messages_that_it_took_ahead_s36(face: Face, engine: str) -> None:
+    """It may take as many again as the drain had credit, and some more, although messages used all this credit."""
+    peer = face.peer(silent={"drain"})
+    consumer = presettled(face, peer, engine, "broker=classic-6")
+    draining = face.background(consumer.drain, 60)
+    wait_limit(peer, 5, drain=True)
+    write(peer, *(settled(number, str(number)) for number in range(5)))
+    for number in range(5, 15):
+        wait_limit(peer, number + 1, drain=True)
+        write(peer, settled(number, str(number)))
+    assert draining.result(60) is True
+    assert [consumer.receive(60).text for _ in range(15)] == [str(number) for number in range(15)]
+    assert max(count + credit for count, credit, _ in credits(peer)) == 15
+
+
+@engines
+def test_a_consumer_that_is_closed_asks_for_no_settled_messages_s36(face: Face, engine: str) -> None:
+    """Nobody would take them, and a credit could take one more message from the queue."""
+    peer = face.peer(silent={"drain"})
+    consumer = presettled(face, peer, engine)
+    closing = face.background(consumer.close)
+    wait_limit(peer, 5, drain=True)
+    write(peer, answer(5))
+    closing.result(60)
+    assert max(count + credit for count, credit, _ in credits(peer)) == 5
+
+
+@engines
+def test_a_newer_large_message_does_not_come_before_those_of_the_rollback_s83(face: Face, engine: str) -> None:
+    """Artemis answers the drain of the rollback before the first frame of a large message."""
+    peer = face.peer(messages=[text("x" * 110_000)], silent={"drain"})
+    session = face.session(peer, engine, mode=AckMode.SESSION_TRANSACTED)
+    consumer = session.create_consumer(prefetch(5))
+    consumer.receive(60)
+    rolling = face.background(session.rollback)
+    wait_limit(peer, 5, drain=True)
+    write(peer, answer(5, 1))
+    wait_limit(peer, 6, drain=True)
+    write(peer, transfer(1, text("newer"), handle=1))
+    wait_limit(peer, 9, drain=True)
+    write(peer, transfer(2, text("newest"), handle=1))
+    face.until(lambda: consumer.stats.buffered == 2)
+    write(peer, answer(9, 1))
+    wait_limit(peer, 10, drain=True)
+    write(peer, answer(10, 1))
+    rolling.result(60)
+    peer.wait(lambda: any(f["first"] == 1 and f.state[0] == RELEASED for f in peer.all("disposition")), "a release")
+
+
+@engines
+def test_a_rollback_of_small_messages_waits_for_one_drain_s83(face: Face, engine: str) -> None:
+    """Artemis answers late enough if it sends no large messages, so another round trip would only cost time."""
+    peer = face.peer(messages=[text("small")], silent={"drain"})
+    session = face.session(peer, engine, mode=AckMode.SESSION_TRANSACTED)
+    consumer = session.create_consumer(prefetch(5))
+    consumer.receive(60)
+    rolling = face.background(session.rollback)
+    wait_limit(peer, 5, drain=True)
+    write(peer, answer(5, 1))
+    rolling.result(60)
+    wait_limit(peer, 10, drain=False)
+    assert max(count + credit for count, credit, drains in credits(peer) if drains) == 5

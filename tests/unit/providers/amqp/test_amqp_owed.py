@@ -1,0 +1,62 @@
+"""How many messages the broker may owe after a drain, and with which credit the link asks for them (S36, S83)."""
+
+from __future__ import annotations
+
+import pytest
+
+from pyjmsack.providers.amqp.owed import Owed
+
+
+def drained(owed: Owed, credit: int, arrived: int) -> int:
+    """Let messages arrive, and end the drain. Return the credit of the next drain, and begin that drain."""
+    owed.most = max(0, owed.most - arrived)
+    following = owed.after(credit, arrived)
+    owed.begin(fetching=following > 0)
+    return following
+
+
+@pytest.mark.parametrize(
+    ("ahead", "arrived", "most"), [(False, 2, 3), (False, 5, 0), (True, 2, 10), (True, 5, 10)], ids=str
+)
+def test_a_presettled_link_notes_what_may_be_owed_and_gets_it_only_if_it_is_kept(
+    ahead: bool, arrived: int, most: int
+) -> None:
+    """S36: Artemis takes no more than it has credit for. On Classic a drain may double that."""
+    owed = Owed(presettled=True, ahead=ahead)
+    assert drained(owed, 5, arrived) == 0
+    assert (owed.most, owed.wanted()) == (most, 0)
+    owed.kept = True
+    assert owed.wanted() == most
+
+
+def test_a_single_credit_that_brings_nothing_ends_the_drains() -> None:
+    """S36: a single credit that brings a message is followed by credit for all the others."""
+    owed = Owed(presettled=True)
+    owed.kept = True
+    assert [drained(owed, *drain) for drain in [(9, 2), (1, 1), (6, 3), (1, 0)]] == [1, 6, 1, 0]
+    assert owed.most == 0
+
+
+def test_the_number_of_drains_is_bounded_although_each_brings_a_message() -> None:
+    """S36: a queue that is filled all the time does not keep the drain from its end."""
+    for ahead in (False, True):
+        owed = Owed(presettled=True, ahead=ahead)
+        owed.kept = True
+        credit, total = drained(owed, 4, 0), 0
+        while credit:
+            total += credit
+            credit = drained(owed, credit, credit)
+        assert total == 4 + 5 * ahead
+
+
+@pytest.mark.parametrize(
+    ("large", "ahead", "credit", "following"),
+    [(True, False, 5, 1), (False, False, 5, 0), (True, True, 5, 0), (True, False, 1, 0)],
+)
+def test_other_links_drain_again_only_after_large_messages_of_artemis(
+    large: bool, ahead: bool, credit: int, following: int
+) -> None:
+    """S83: and not after a single credit, whose answer is reliable."""
+    owed = Owed(ahead=ahead)
+    owed.large = large
+    assert drained(owed, credit, 0) == following
