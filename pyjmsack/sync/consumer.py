@@ -111,10 +111,12 @@ class MessageConsumer(ConsumerFacade):
         them all, the rest may be lost.
 
         Args:
-            timeout: seconds or a ``timedelta`` to wait for the listener and the broker. ``None`` waits as long as it takes.
+            timeout: seconds or a ``timedelta`` to wait for the listener and the broker. ``None`` waits as long as it
+                takes.
 
         Returns:
-            False if the running listener or the broker did not finish in time. A listener's message gets an outcome when the listener ends.
+            False if the running listener or the broker did not finish in time. A listener's message gets an outcome
+            when the listener ends.
 
         Raises:
             IllegalStateException: the consumer is closed.

@@ -26,7 +26,9 @@ class Owed:
 
     def __init__(self, *, presettled: bool = False, ahead: bool = False) -> None:
         self._presettled = presettled
-        self._ahead = ahead
+        self.ahead = presettled and ahead
+        """Whether a drain makes the broker settle more messages than it has credit for."""
+        self._classic = ahead
         self.most = 0
         """The most messages that the broker may owe. The next messages that arrive are these."""
         self.large = False
@@ -45,7 +47,7 @@ class Owed:
     @property
     def careful(self) -> bool:
         """Whether the next drain needs a pause before it."""
-        return self._ahead and self.most <= _SPARE
+        return self.ahead and self.most <= _SPARE
 
     def begin(self, *, fetching: bool) -> None:
         """Remember whether the drain that begins is for messages that are owed."""
@@ -72,8 +74,8 @@ class Owed:
         else:
             given_back = left if credit > 1 else 0
             if self._presettled:
-                self.most = max(self.most, credit + _SPARE if self._ahead else given_back)
+                self.most = max(self.most, credit + _SPARE if self.ahead else given_back)
             else:
-                self.most = given_back if self.large and not self._ahead else 0
+                self.most = given_back if self.large and not self._classic else 0
         wanted = self.wanted()
-        return wanted if self._fetching and credit == 1 and not self._ahead else min(wanted, 1)
+        return wanted if self._fetching and credit == 1 and not self.ahead else min(wanted, 1)
