@@ -493,9 +493,8 @@ class Consumer:
         still hands these messages out. A consumer with a listener drops them.
 
         Returns:
-            False if the running listener or the broker did not finish within ``timeout`` seconds. No message is
-            lost, because the
-            listener's message gets its outcome when the listener ends.
+            False if the running listener or the broker did not finish within ``timeout`` seconds. No message of a
+            listener is lost, because it gets its outcome when the listener ends.
         """
         self.check_open()
         deadline = Deadline(timeout)

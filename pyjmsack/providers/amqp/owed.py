@@ -1,4 +1,4 @@
-"""Reckons how many messages the broker still owes to one receiving link after a drain (rules S36 and S83)."""
+"""Reckons how many settled messages the broker still owes to one receiving link after a drain (rule S36)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Owed:
 
     Artemis 2.56 may answer a drain before the first frame of a large message. The answer takes the credit of this
     message and of those behind it. Classic takes more messages than it has credit for if a drain meets messages that
-    it is sending. If the messages are settled, they are lost when the link ends. Otherwise they come before the
-    messages that a rollback delivers again.
+    it is sending. If the messages are settled, they are lost when the link ends. Other messages go back to the queue
+    then, so nothing is done about them.
 
     Args:
         presettled: whether the broker settles messages when it sends them, so that they do not go back to a queue.
@@ -28,12 +28,8 @@ class Owed:
         self._presettled = presettled
         self.ahead = presettled and ahead
         """Whether a drain makes the broker settle more messages than it has credit for."""
-        self._classic = ahead
         self.most = 0
         """The most messages that the broker may owe. The next messages that arrive are these."""
-        self.large = False
-        """Whether a message arrived that Artemis may handle as a large one. Without one, Artemis owes nothing, and a
-        rollback need not wait for another drain."""
         self.kept = False
         """Whether the caller of a stopped presettled link still takes messages (S36). A link that is closed does not
         get what is owed, because nobody would take it."""
@@ -42,7 +38,7 @@ class Owed:
 
     def wanted(self) -> int:
         """Return the number of owed messages that the link has to get now."""
-        return self.most if self.kept or not self._presettled else 0
+        return self.most if self.kept else 0
 
     @property
     def careful(self) -> bool:
@@ -67,15 +63,13 @@ class Owed:
         Returns:
             0 if the link needs no other drain.
         """
+        if not self._presettled:
+            return 0
         left = max(0, credit - arrived)
         if self._fetching:
             if credit == 1 and left:
                 self.most = 0
         else:
-            given_back = left if credit > 1 else 0
-            if self._presettled:
-                self.most = max(self.most, credit + _SPARE if self.ahead else given_back)
-            else:
-                self.most = given_back if self.large and not self._classic else 0
+            self.most = max(self.most, credit + _SPARE if self.ahead else left if credit > 1 else 0)
         wanted = self.wanted()
         return wanted if self._fetching and credit == 1 and not self.ahead else min(wanted, 1)

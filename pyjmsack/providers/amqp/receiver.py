@@ -50,10 +50,6 @@ such messages come if a drain and a message cross each other on the wire, which 
 a limit, because otherwise a broker could fill the memory."""
 _TOO_MANY = "amqp:link:transfer-limit-exceeded"
 
-_LARGE = 100_000
-"""The number of bytes from which Artemis may handle a message as a large one. Its own limit is 102,400, and it counts
-some bytes differently (``amqpMinLargeMessageSize``)."""
-
 _STATES = {
     Outcome.ACCEPTED: encode(ACCEPTED),
     Outcome.REJECTED: encode(Rejected()),
@@ -368,18 +364,14 @@ class AmqpReceiver(AmqpLink):
         """
         if self.caution.single:
             self.caution.took(payload)
-        if len(payload) > _LARGE:
-            self._drains.owed.large = True
         self._arrivals.add(delivery, AmqpInbound(payload), settled)
 
     def on_oversize(self, delivery: Any, start: bytes, size: int, settled: bool) -> None:
         """Put the kept part of a message that is too large into the inbox, so that the message can be refused."""
-        self._drains.owed.large = True
         self._arrivals.add(delivery, Oversize(start, size, self._max_size), settled)
 
     def on_beginning(self, delivery: Any, start: bytes) -> None:
         """Begin to write a large bytes message to a file. Other large messages are gathered in memory."""
-        self._drains.owed.large |= len(start) > _LARGE
         if self._arrivals.begin(delivery, start):
             self._link.take_pieces()
 
@@ -391,7 +383,6 @@ class AmqpReceiver(AmqpLink):
             self._arrivals.abort()
             self.on_flow()
             return
-        self._drains.owed.large |= (self._link.arriving or 0) > _LARGE
         self._engine.pace(self._arrivals.feed(payload))
         if not more:
             download = self._arrivals.end(settled)

@@ -254,7 +254,7 @@ def test_a_receive_that_is_cancelled_while_the_loop_has_a_turn_loses_no_message_
 
 def test_calls_of_a_dispatcher_that_do_not_wait_let_the_loop_have_turns(clock: Clock, on_loop: Run) -> None:
     async def test(runtime: AioRuntime) -> None:
-        dispatcher, turns = TaskDispatcher(runtime.loop, "test"), Turns()
+        dispatcher, turns = TaskDispatcher(runtime.loop, "test", runtime.ending), Turns()
         seen: list[int] = []
         done = asyncio.Event()
 

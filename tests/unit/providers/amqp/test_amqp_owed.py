@@ -1,4 +1,4 @@
-"""How many messages the broker may owe after a drain, and with which credit the link asks for them (S36, S83)."""
+"""How many messages the broker may owe after a drain, and with which credit the link asks for them (S36)."""
 
 from __future__ import annotations
 
@@ -49,14 +49,7 @@ def test_the_number_of_drains_is_bounded_although_each_brings_a_message() -> Non
         assert total == 4 + 5 * ahead
 
 
-@pytest.mark.parametrize(
-    ("large", "ahead", "credit", "following"),
-    [(True, False, 5, 1), (False, False, 5, 0), (True, True, 5, 0), (True, False, 1, 0)],
-)
-def test_other_links_drain_again_only_after_large_messages_of_artemis(
-    large: bool, ahead: bool, credit: int, following: int
-) -> None:
-    """S83: and not after a single credit, whose answer is reliable."""
-    owed = Owed(ahead=ahead)
-    owed.large = large
-    assert drained(owed, credit, 0) == following
+def test_a_link_whose_messages_go_back_to_the_queue_asks_for_none() -> None:
+    owed = Owed(ahead=True)
+    owed.kept = True
+    assert [drained(owed, *drain) for drain in [(5, 0), (1, 1)]] == [0, 0]
