@@ -52,7 +52,7 @@ class SessionFace:
 
     def __init__(self, runtime: AioRuntime, core: Session) -> None:
         self.run = runtime.run
-        self.overdue = runtime.overdue
+        self.work = runtime.work
         self.loop = runtime.loop
         self._core = core
         self.lock = SessionLock()

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeGuard, TypeVar
 
 from pyjmsack.aio._ending import Ending
+from pyjmsack.aio._work import Work
 from pyjmsack.core.runtime import Command, Elsewhere, Later, SecondRun, run_commands
 from pyjmsack.core.steps import TURN, Deadline, Steps
 from pyjmsack.errors import IllegalStateException
@@ -125,8 +126,7 @@ class AioRuntime:
         self._second_run = SecondRun()
         self._pid = os.getpid()
         self.ending = Ending()
-        self._turn_began: float | None = None
-        """When the first call of :meth:`overdue` came in this turn of the loop. ``None`` means that none came."""
+        self.work = Work(loop)
         _runtimes.add(self)
 
     def submit(self, command: Callable[..., Any], *arguments: Any) -> None:
@@ -200,26 +200,6 @@ class AioRuntime:
         except BaseException:
             steps.close()
             raise
-
-    def overdue(self) -> bool:
-        """Return whether calls that did not wait have kept the loop for ``TURN`` seconds, so that the caller must let
-        it have a turn. Called at the beginning of each ``receive``.
-
-        The loop itself says that it had a turn. A clock alone would not do: in ``wait_for(receive(), 0)`` a wait takes
-        the message from the caller, so the first call of each turn must not wait.
-        """
-        now = monotonic()
-        if self._turn_began is None:
-            self._turn_began = now
-            asyncio.get_running_loop().call_soon(self._turned)
-            return False
-        if now - self._turn_began < TURN:
-            return False
-        self._turn_began = None
-        return True
-
-    def _turned(self) -> None:
-        self._turn_began = None
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Later:
         """Run ``callback`` on the loop after ``delay`` seconds, unless it is cancelled before."""
@@ -319,6 +299,8 @@ class TaskDispatcher:
         self._pausing = False
         """Whether queued calls wait for the next task, because the last task was ended from outside."""
         self._waiters: list[Completion[None]] = []
+        self._behind: set[Completion[None]] = set()
+        """The callers of :meth:`through`. When the loop is shut down, the calls before them never run."""
         self._call: object = None
         """An object that stands for the call that runs now. ``None`` if no call runs."""
 
@@ -377,7 +359,7 @@ class TaskDispatcher:
 
     def _release_waiters(self) -> None:
         waiters, self._waiters = self._waiters, []
-        for done in waiters:
+        for done in (*waiters, *self._behind) if self._ending.over else waiters:
             done.succeed()
 
     @property
@@ -411,7 +393,11 @@ class TaskDispatcher:
         if self.busy and not self.running_here():
             done: Completion[None] = Completion()
             self.submit(done.succeed)
-            yield done, None
+            self._behind.add(done)
+            try:
+                yield done, None
+            finally:
+                self._behind.discard(done)
 
     def close(self, deadline: Deadline | None = None) -> None:
         """Do nothing, because the task ends by itself when no call is left."""

@@ -29,7 +29,7 @@ class MessageConsumer(ConsumerFacade):
     def __init__(self, core: Consumer, face: SessionFace) -> None:
         super().__init__(core)
         self._run = face.run
-        self._overdue = face.overdue
+        self._work = face.work
 
     async def receive(self, timeout: float | timedelta | None = None) -> Message | None:
         """Wait for the next message.
@@ -53,10 +53,13 @@ class MessageConsumer(ConsumerFacade):
         limit = None if timeout is None else seconds(timeout)
         core = self._core
         core.check_receive()
-        if self._overdue():  # before a message is taken, so that a cancellation loses none
+        if self._work.too_long:  # before a message is taken, so that a cancellation loses none
             await asyncio.sleep(0)
-        receiving = core.receiving
-        return receiving.receive_now() or await self._run(receiving.receive(limit))
+        began, receiving = self._work.begin(), core.receiving
+        try:
+            return receiving.receive_now() or await self._run(receiving.receive(limit))
+        finally:
+            self._work.end(began)
 
     async def receive_nowait(self) -> Message | None:
         """Return a message that the broker has now, or ``None``. This is ``receive(timeout=0)``.
@@ -84,9 +87,13 @@ class MessageConsumer(ConsumerFacade):
         """
         core = self._core
         core.check_receive()
-        if self._overdue():
+        if self._work.too_long:
             await asyncio.sleep(0)
-        return await self._run(core.receiving.receive_body(type, seconds(timeout)))
+        began = self._work.begin()
+        try:
+            return await self._run(core.receiving.receive_body(type, seconds(timeout)))
+        finally:
+            self._work.end(began)
 
     async def acknowledge(self) -> None:
         """Acknowledge all messages that this consumer delivered, in CLIENT and individual mode (S25). In other modes
@@ -150,7 +157,7 @@ class QueueBrowser(OfOneProcess):
     def __init__(self, core: Session, face: SessionFace, queue: Destination, selector: str | None) -> None:
         self._core = core
         self._run = face.run
-        self._overdue = face.overdue
+        self._work = face.work
         self._queue = queue
         self._selector = selector
         self._open: set[Browser] = set()
@@ -171,9 +178,11 @@ class QueueBrowser(OfOneProcess):
         self._open.add(browser)
         try:
             while not self._closed:
-                if self._overdue():
+                if self._work.too_long:
                     await asyncio.sleep(0)
+                began = self._work.begin()
                 message = await run(browser.next())
+                self._work.end(began)
                 if message is None:
                     return
                 yield message

@@ -19,7 +19,7 @@ MAX_BYTES = 1 << 24
 class ObjectCodec(Protocol):
     """Turns objects into bytes and back. Any exception of a codec becomes a ``MessageFormatException``.
 
-    In ``asyncio``, a received message with more than 64 KiB is decoded on a thread before the program gets it.
+    In ``asyncio``, a received message with many values is decoded on a thread before the program gets it.
     """
 
     def encode(self, obj: Any) -> bytes:

@@ -43,8 +43,6 @@ _KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue,
 
 _destinations: dict[tuple[str, int | None, type[Destination] | None], Destination] = {}
 _DESTINATIONS_LIMIT = 1024
-_HEAVY_VALUES = 65_536
-"""If a message has more bytes than this number and its values are decoded for its identity, a thread does so."""
 
 
 class AmqpInbound(sections.Sections):
@@ -230,11 +228,8 @@ class AmqpInbound(sections.Sections):
     @property
     def heavy(self) -> bool:
         """Whether the next call of :meth:`identity` takes long. Later calls are fast."""
-        size = len(self.payload)
-        if self._identity is not None or size <= LARGE:
-            return False
         # values are decoded for the identity, which takes much longer than a digest
-        return size > HEAVY if self.kept_whole else size > _HEAVY_VALUES or not self.quick
+        return self._identity is None and len(self.payload) > (HEAVY if self.kept_whole else LARGE)
 
     @property
     def quick(self) -> bool:

@@ -41,7 +41,7 @@ class Fed:
         async def run(steps: Steps[Any]) -> Any:
             return self.bench.run(steps)
 
-        runtime: Any = SimpleNamespace(run=run, overdue=lambda: False, loop=None)
+        runtime: Any = SimpleNamespace(run=run, work=None, loop=None)
         return AioFace(runtime, core)
 
     def work(self) -> None:

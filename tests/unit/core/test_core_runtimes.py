@@ -807,6 +807,29 @@ class Abort(BaseException):
     """An error that ends a task, such as the one by which pytest fails a test."""
 
 
+@pytest.mark.parametrize("waits", ["before", "behind"])
+def test_a_close_does_not_wait_for_calls_that_never_run_because_the_loop_is_shut_down_s127(waits: str) -> None:
+    """A connection that an open asynchronous generator closes then waited for ``jms.closeTimeout``."""
+
+    async def main() -> None:
+        ending = Ending()
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test", ending)
+        runtime = AioRuntime(asyncio.get_running_loop(), lambda: None)
+        for _ in range(2):
+            dispatcher.submit(asyncio.Event().wait)
+        await asyncio.sleep(0)
+        if waits == "before":
+            waiting = asyncio.ensure_future(runtime.run(dispatcher.through()))
+            await asyncio.sleep(0)
+            end = asyncio.ensure_future(ending.end())
+        else:
+            end = asyncio.ensure_future(ending.end())
+            waiting = asyncio.ensure_future(runtime.run(dispatcher.through()))
+        await asyncio.wait_for(asyncio.gather(waiting, end), PATIENCE)
+
+    asyncio.run(main())
+
+
 def test_a_call_that_begins_while_asyncio_ends_its_tasks_is_cancelled_and_none_begins_later_s127(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

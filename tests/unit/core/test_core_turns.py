@@ -1,4 +1,4 @@
-"""In asyncio the loop has a turn after 10 ms of calls that need not wait, because other tasks wait."""
+"""In asyncio the loop has a turn after some work on messages that need not wait, because other tasks wait."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from core_fakes import Bench, FakeInbound
 from core_fakes import FakeRuntime as Fake
 
-from pyjmsack.aio import _face, _runtime
+from pyjmsack.aio import _face, _runtime, _work
 from pyjmsack.aio._face import SessionFace
 from pyjmsack.aio._runtime import AioRuntime, TaskDispatcher
 from pyjmsack.aio.consumer import MessageConsumer, QueueBrowser
@@ -44,7 +44,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (taking, _runtime, _face):
+    for module in (taking, _runtime, _face, _work):
         monkeypatch.setattr(module, "monotonic", clock)
     return clock
 
@@ -163,18 +163,21 @@ def on_loop(clock: Clock) -> Run:
     return run
 
 
-def test_a_turn_is_overdue_only_if_calls_without_a_wait_took_their_time(clock: Clock, on_loop: Run) -> None:
+def test_only_work_on_messages_counts_until_the_loop_has_a_turn(clock: Clock, on_loop: Run) -> None:
     async def test(runtime: AioRuntime) -> None:
+        work = runtime.work
+        for _ in range(2):
+            clock.now += 10
+            assert not work.too_long, "the time of the program does not count"
+            began = work.begin()
+            clock.now += 0.06
+            work.end(began)
+        assert work.too_long
+        began = work.begin()
+        await asyncio.sleep(0)
         clock.now += 1
-        assert not runtime.overdue(), "the first call of a turn must not wait"
-        assert not runtime.overdue()
-        clock.now += 2 * TURN
-        assert runtime.overdue()
-        assert not runtime.overdue()
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        clock.now += 2 * TURN
-        assert not runtime.overdue(), "the loop had a turn"
+        work.end(began)
+        assert not work.too_long, "the loop had a turn"
 
     on_loop(test)
 
@@ -194,18 +197,17 @@ def test_receives_that_need_not_wait_let_the_loop_have_turns(by: str, clock: Clo
         it.arrive(core, *"abcdefgh")
         consumer, turns = consumer_of(it, runtime, core), Turns()
         seen: list[int] = []
+        clock.step = 0.04  # between two looks at the clock, before and behind the work on a message
         if by == "async for":
             async for _ in consumer:
-                clock.now += TURN / 2
                 seen.append(turns.count)
                 if len(seen) == 8:
                     break
         else:
             for _ in range(8):
                 await (consumer.receive() if by == "receive" else consumer.receive_body(str))
-                clock.now += TURN / 2
                 seen.append(turns.count)
-        assert seen[0] == seen[1] == 0, "a receive waited although the loop had no cause for a turn"
+        assert seen[:3] == [0, 0, 0], "a receive waited although the loop had no cause for a turn"
         assert 2 <= seen[-1] <= 8
 
     on_loop(test)
@@ -222,11 +224,11 @@ def test_a_browser_that_need_not_wait_lets_the_loop_have_turns(clock: Clock, on_
             return core if steps is None else it.run(steps)
 
         session.create_consumer = lambda *_, **__: None  # type: ignore[method-assign, assignment, return-value]
-        face: Any = SimpleNamespace(run=run, overdue=runtime.overdue)
+        face: Any = SimpleNamespace(run=run, work=runtime.work)
         browser = QueueBrowser(session, face, Queue("q"), None)
         turns, seen = Turns(), list[int]()
+        clock.step = 0.04
         async for _ in browser:
-            clock.now += TURN / 2
             seen.append(turns.count)
             if len(seen) == 8:
                 break
@@ -241,13 +243,13 @@ def test_a_receive_that_is_cancelled_while_the_loop_has_a_turn_loses_no_message_
         core = it.consumer()
         it.arrive(core, "a", "b")
         consumer = consumer_of(it, runtime, core)
+        clock.step = 0.2
         assert text_of(await consumer.receive()) == "a"
-        clock.now += 2 * TURN
         receive = consumer.receive().__await__()
         next(receive)  # it lets the loop have a turn
         receive.close()
         assert it.outcomes() == [("a", Outcome.ACCEPTED)]
-        assert text_of(await consumer.receive()) == "b", "the call after a turn must not wait"
+        assert text_of(await consumer.receive()) == "b"
 
     on_loop(test)
 

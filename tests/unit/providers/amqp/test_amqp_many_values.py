@@ -17,7 +17,6 @@ from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.sections import LARGEST_PROPERTIES
 from pyjmsack.providers.amqp.wire import MOST_VALUES, Described
 from pyjmsack.providers.amqp.wire_types import Symbol, Timestamp, ULong
-from pyjmsack.spi.envelope import LARGE
 from pyjmsack.types import Byte
 
 VALUE, SEQUENCE, DATA, APPLICATION_PROPERTIES = 0x77, 0x76, 0x75, 0x74
@@ -222,14 +221,3 @@ def test_a_long_content_type_names_no_character_set() -> None:
     """The expression for a type of 90 MB stopped all threads of the process for 6 s."""
     assert charset_of("text/plain; charset=utf-8" + " " * 999) == "utf-8"
     assert charset_of("text/plain; charset=utf-8" + " " * 1000) is None
-
-
-def test_a_thread_identifies_a_message_with_many_values_although_it_is_not_large_s105() -> None:
-    """Classic encodes messages anew, so the values are decoded for the identity. It took 60 ms of a loop."""
-    values, text = zeros(LARGE), b"\xb1" + struct.pack(">I", LARGE) + b"a" * LARGE
-    messages = [AmqpInbound(section(VALUE, body)) for body in (values, text, values[:-1])]
-    assert [message.heavy for message in messages] == [True, False, True]
-    for message in messages:
-        message.kept_whole = True
-    assert not any(message.heavy for message in messages)
-    assert not AmqpInbound(section(VALUE, zeros(LARGE - 20))).heavy
