@@ -519,7 +519,7 @@ class Consumer:
         self.unsettled.flush()
         if not keeps:
             self.release_inbox()
-        return not deadline.expired
+        return not deadline.expired and (not keeps or done.error is None)
 
 
 def _handed_back(inbound: Inbound) -> Outcome:

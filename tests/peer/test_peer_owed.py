@@ -45,10 +45,27 @@ def test_settled_messages_that_come_after_the_answer_to_the_drain_are_handed_out
     write(peer, settled(2, "behind"))
     face.until(lambda: consumer.stats.buffered == 3)
     write(peer, answer(9))
-    wait_limit(peer, 10, drain=True)
-    write(peer, answer(10))
+    for limit in range(10, 13):  # three times nothing
+        wait_limit(peer, limit, drain=True)
+        write(peer, answer(limit))
     assert draining.result(60) is True
     assert [consumer.receive(60).text for _ in range(3)] == ["sent", "owed", "behind"]
+    assert consumer.receive(60) is None
+
+
+@engines
+@pytest.mark.parametrize("broker", ["broker=artemis", "broker=classic-6"])
+def test_a_broker_that_does_not_answer_any_more_takes_no_message_that_has_come_s36(
+    face: Face, engine: str, broker: str
+) -> None:
+    peer = face.peer(silent={"drain"})
+    consumer = presettled(face, peer, engine, broker, "amqp.drainTimeout=300")
+    draining = face.background(consumer.drain)
+    wait_limit(peer, 5, drain=True)
+    write(peer, settled(0, "sent"), answer(5))
+    wait_limit(peer, 6, drain=True)
+    assert draining.result(60) is False
+    assert consumer.receive(60).text == "sent"
     assert consumer.receive(60) is None
 
 

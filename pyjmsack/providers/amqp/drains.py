@@ -203,4 +203,5 @@ class Drains:
                 timer.cancel()
         self._overdue_timer = self._repeat_timer = None
         self.pausing = False
+        self.owed.begin(fetching=False)
         return waiting

@@ -340,8 +340,11 @@ class AmqpReceiver(AmqpLink):
 
     def _drain_overdue(self) -> None:
         what = "the file of a large message was not written" if self._arrivals else "a drain was not answered"
-        text = f"{self._what}: {what} within amqp.drainTimeout ({self._drains.timeout:g} s), so the consumer is closed"
-        self._give_up(RequestTimedOutException(text))
+        text = f"{self._what}: {what} within amqp.drainTimeout ({self._drains.timeout:g} s)"
+        if self._drains.owed.fetching:  # what has arrived must not be lost with the consumer
+            self._end_drain(RequestTimedOutException(text))
+        else:
+            self._give_up(RequestTimedOutException(f"{text}, so the consumer is closed"))
 
     def _give_up(self, error: JMSException) -> None:
         """Close the link, because the broker broke the protocol, a drain was not answered in time, or a large message

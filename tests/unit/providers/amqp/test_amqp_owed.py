@@ -29,11 +29,12 @@ def test_a_presettled_link_notes_what_may_be_owed_and_gets_it_only_if_it_is_kept
     assert owed.wanted() == most
 
 
-def test_a_single_credit_that_brings_nothing_ends_the_drains() -> None:
+def test_three_single_credits_that_bring_nothing_end_the_drains() -> None:
     """S36: a single credit that brings a message is followed by credit for all the others."""
     owed = Owed(presettled=True)
     owed.kept = True
-    assert [drained(owed, *drain) for drain in [(9, 2), (1, 1), (6, 3), (1, 0)]] == [1, 6, 1, 0]
+    drains = [(9, 2), (1, 0), (1, 1), (6, 3), (1, 0), (1, 0), (1, 0)]
+    assert [drained(owed, *drain) for drain in drains] == [1, 1, 6, 1, 1, 1, 0]
     assert owed.most == 0
 
 
