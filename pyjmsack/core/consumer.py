@@ -32,7 +32,7 @@ from pyjmsack.core.taking import Taking
 from pyjmsack.core.tracing import TracedConsumer
 from pyjmsack.core.transaction import Runs
 from pyjmsack.core.unsettled import Unsettled
-from pyjmsack.errors import IllegalStateException, JMSException
+from pyjmsack.errors import IllegalStateException, JMSException, RequestTimedOutException
 from pyjmsack.message import Acknowledger, Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
@@ -519,7 +519,7 @@ class Consumer:
         self.unsettled.flush()
         if not keeps:
             self.release_inbox()
-        return not deadline.expired and (not keeps or done.error is None)
+        return not deadline.expired and not isinstance(done.error, RequestTimedOutException)
 
 
 def _handed_back(inbound: Inbound) -> Outcome:

@@ -54,12 +54,9 @@ def test_settled_messages_that_come_after_the_answer_to_the_drain_are_handed_out
 
 
 @engines
-@pytest.mark.parametrize("broker", ["broker=artemis", "broker=classic-6"])
-def test_a_broker_that_does_not_answer_any_more_takes_no_message_that_has_come_s36(
-    face: Face, engine: str, broker: str
-) -> None:
+def test_a_broker_that_does_not_answer_any_more_takes_no_message_that_has_come_s36(face: Face, engine: str) -> None:
     peer = face.peer(silent={"drain"})
-    consumer = presettled(face, peer, engine, broker, "amqp.drainTimeout=300")
+    consumer = presettled(face, peer, engine, "amqp.drainTimeout=300")
     draining = face.background(consumer.drain)
     wait_limit(peer, 5, drain=True)
     write(peer, settled(0, "sent"), answer(5))
@@ -70,19 +67,16 @@ def test_a_broker_that_does_not_answer_any_more_takes_no_message_that_has_come_s
 
 
 @engines
-def test_classic_gets_single_credits_for_the_settled_messages_that_it_took_ahead_s36(face: Face, engine: str) -> None:
-    """It may take as many again as the drain had credit, and some more, although messages used all this credit."""
+def test_classic_is_asked_for_no_message_behind_a_drain_s36(face: Face, engine: str) -> None:
+    """More credit makes it take more messages that it then does not send."""
     peer = face.peer(silent={"drain"})
     consumer = presettled(face, peer, engine, "broker=classic-6")
     draining = face.background(consumer.drain, 60)
     wait_limit(peer, 5, drain=True)
-    write(peer, *(settled(number, str(number)) for number in range(5)))
-    for number in range(5, 15):
-        wait_limit(peer, number + 1, drain=True)
-        write(peer, settled(number, str(number)))
+    write(peer, settled(0, "sent"), answer(5))
     assert draining.result(60) is True
-    assert [consumer.receive(60).text for _ in range(15)] == [str(number) for number in range(15)]
-    assert max(count + credit for count, credit, _ in credits(peer)) == 15
+    assert consumer.receive(60).text == "sent"
+    assert max(count + credit for count, credit, _ in credits(peer)) == 5
 
 
 @engines

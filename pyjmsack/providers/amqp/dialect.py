@@ -39,9 +39,8 @@ class AmqpDialect:
     page: int | None = None
     """The number of messages of a queue after which the broker may wait for more credit or an acknowledgement before it
     sends the next ones. ``None`` means that the broker sends as many as there is credit for."""
-    settles_ahead: bool = False
-    """Whether a drain makes the broker take more messages than it has credit for. A presettled link loses these
-    messages unless it grants credit for them."""
+    answers_early: bool = False
+    """Whether the broker may answer a drain before the first frame of a large message, and then owes this message."""
 
     def address(self, destination: Destination) -> str:
         """Return the broker's name for a destination. The name of a temporary destination is not changed, because the
@@ -86,4 +85,4 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
     dead_letters = "ActiveMQ.DLQ" if classic else "DLQ"
     queues, topics = own_queues + queue_prefix, own_topics + topic_prefix
     page = _PAGE if classic else None
-    return AmqpDialect(broker, queues, topics, refusal, not classic, dead_letters, classic, page, classic)
+    return AmqpDialect(broker, queues, topics, refusal, not classic, dead_letters, classic, page, not classic)

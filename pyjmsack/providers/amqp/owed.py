@@ -4,10 +4,6 @@ from __future__ import annotations
 
 __all__ = ["Owed"]
 
-_SPARE = 5
-"""The number of messages that Classic may owe beyond the credit of a drain. Their drains come last, each after a pause,
-because Classic may take one more message if it is still busy with the drain before. Without them, a consumer with
-prefetch 1 lost a message in some 1 of 7 drains."""
 _EMPTY = 3
 """The number of drains with one credit that have to bring nothing in a row. After the first of them Artemis still sent
 a large message in some 1 of 30 runs."""
@@ -17,25 +13,20 @@ class Owed:
     """The messages that the broker has taken from the queue for one link, and sends only when it gets credit.
 
     Artemis 2.56 may answer a drain before the first frame of a large message. The answer takes the credit of this
-    message and of those behind it. Classic takes more messages than it has credit for if a drain meets messages that
-    it is sending. If the messages are settled, they are lost when the link ends. Other messages go back to the queue
-    then, so nothing is done about them.
+    message and of those behind it. If the messages are settled, they are lost when the link ends. Other messages go
+    back to the queue then, so nothing is done about them.
 
     Args:
-        presettled: whether the broker settles messages when it sends them, so that they do not go back to a queue.
-        ahead: whether a drain makes the broker take more messages than it has credit for
-            (``AmqpDialect.settles_ahead``).
+        possible: whether the broker may owe settled messages of this link.
     """
 
-    def __init__(self, *, presettled: bool = False, ahead: bool = False) -> None:
-        self._presettled = presettled
-        self.ahead = presettled and ahead
-        """Whether a drain makes the broker settle more messages than it has credit for."""
+    def __init__(self, *, possible: bool = False) -> None:
+        self._possible = possible
         self.most = 0
         """The most messages that the broker may owe. The next messages that arrive are these."""
         self.kept = False
-        """Whether the caller of a stopped presettled link still takes messages (S36). A link that is closed does not
-        get what is owed, because nobody would take it."""
+        """Whether the caller of a stopped link still takes messages (S36). A link that is closed does not get what is
+        owed, because nobody would take it."""
         self.fetching = False
         """Whether the drain under way is for messages that are owed."""
         self._empty = 0
@@ -47,8 +38,8 @@ class Owed:
 
     @property
     def careful(self) -> bool:
-        """Whether the next drain needs a pause before it."""
-        return self._empty > 0 or (self.ahead and self.most <= _SPARE)
+        """Whether the next drain needs a pause before it, because the last one brought nothing."""
+        return self._empty > 0
 
     def begin(self, *, fetching: bool) -> None:
         """Remember whether the drain that begins is for messages that are owed."""
@@ -58,8 +49,7 @@ class Owed:
         """Reckon what is owed at the end of a drain. Return the credit for a drain that brings it.
 
         If some drains with one credit bring no message, nothing is owed. So such a drain comes first. If it brings a
-        message from Artemis, the others get their credit at once. Classic gets single credits, because a drain with
-        more credit could make Classic take even more messages.
+        message, the others get their credit at once.
 
         Args:
             credit: the credit with which the drain began.
@@ -68,14 +58,13 @@ class Owed:
         Returns:
             0 if the link needs no other drain.
         """
-        if not self._presettled:
+        if not self._possible:
             return 0
         left = max(0, credit - arrived)
         self._empty = self._empty + 1 if self.fetching and credit == 1 and left else 0
         if self._empty == _EMPTY:
             self.most = self._empty = 0
-        if not self.fetching:
-            self.most = max(self.most, credit + _SPARE if self.ahead else left if credit > 1 else 0)
-        wanted = self.wanted()
+        if not self.fetching and credit > 1:
+            self.most = max(self.most, left)
         brought = self.fetching and credit == 1 and not left
-        return wanted if brought and not self.ahead else min(wanted, 1)
+        return self.wanted() if brought else min(self.wanted(), 1)

@@ -315,7 +315,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             spool_directory=self._url.amqp.spool_directory,
             counts=self._counts,
             page=self._dialect.page,
-            settles_ahead=self._dialect.settles_ahead,
+            answers_early=self._dialect.answers_early,
         )
         self._resources.receivers[info.id] = receiver
         session.links[info.id] = receiver

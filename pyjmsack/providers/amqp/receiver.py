@@ -111,8 +111,7 @@ class AmqpReceiver(AmqpLink):
         spool_directory: the directory of that file. ``None`` means the directory for temporary files.
         counts: counts the deliveries of large messages. ``None`` if the broker counts all deliveries.
         page: the number of messages after which the broker waits for more credit (``AmqpDialect.page``).
-        settles_ahead: whether a drain makes the broker take more messages than it has credit for
-            (``AmqpDialect.settles_ahead``).
+        answers_early: whether the broker may owe messages after a drain (``AmqpDialect.answers_early``).
     """
 
     def __init__(
@@ -136,7 +135,7 @@ class AmqpReceiver(AmqpLink):
         spool_directory: str | None = None,
         counts: LargeCounts | None = None,
         page: int | None = None,
-        settles_ahead: bool = False,
+        answers_early: bool = False,
     ) -> None:
         attach = _described(name, info, address, explicit_client_id)
         super().__init__(engine, session, attach, f"the consumer of {info.destination.name}")
@@ -165,7 +164,7 @@ class AmqpReceiver(AmqpLink):
             ask_again=self._ask_again,
             overdue=self._drain_overdue,
             progress=lambda: (self.caution.arrived, self._link.arriving),
-            owed=Owed(presettled=info.presettled and not info.browser, ahead=settles_ahead),
+            owed=Owed(possible=answers_early and info.presettled and not info.browser),
         )
         self._spool_over = spool_over if spool_over is not None and spool_over < max_size else None
         self._arrivals = Arrivals(connector, spool_directory, max_size, self._take, self._written)
@@ -303,13 +302,8 @@ class AmqpReceiver(AmqpLink):
 
     def _ask_again(self) -> None:
         """Drain once more, in two frames. The first one grants credit, because Artemis then delivers messages before it
-        reads the drain. Classic gets one frame for settled messages, because it would count the credit twice."""
+        reads the drain."""
         self._drains.asked_again()
-        if self._drains.owed.ahead:
-            self._link.start_drain(self._drains.credit)
-            self._engine.flush()
-            self._drains.repeated()
-            return
         self._link.grant(self._drains.credit)
         self._engine.barrier()
         self._repeat_drain()
