@@ -19,6 +19,10 @@ class Started(Protocol):
         """The task that runs calls now. ``None`` if no call runs."""
         ...
 
+    def give_up(self) -> None:
+        """Let nobody wait for calls that never run."""
+        ...
+
 
 class Ending:
     """Knows whether the running loop is being shut down.
@@ -34,6 +38,8 @@ class Ending:
         """Whether no task may be started any more."""
         self._started: weakref.WeakSet[Started] = weakref.WeakSet()
         self._watch = _watch(weakref.ref(self))
+        if getattr(asyncio.get_running_loop(), "_asyncgens_shutdown_called", False):
+            return  # a program that opens a connection after that would get a warning for the generator
         with suppress(StopIteration):  # no task is needed, because the generator awaits nothing before its ``yield``
             self._watch.__anext__().__await__().__next__()
 
@@ -44,7 +50,11 @@ class Ending:
     async def end(self) -> None:
         """Start no more tasks, and cancel the running ones, as ``asyncio.run`` cancels those that it found."""
         self.over = True
-        tasks = [task for one in [*self._started] if (task := one.task) is not None]
+        started = [*self._started]
+        tasks = [task for one in started if (task := one.task) is not None]
+        for one in started:
+            if one.task is None:
+                one.give_up()
         for task in tasks:
             task.cancel()
         if tasks:

@@ -362,6 +362,11 @@ class TaskDispatcher:
         for done in (*waiters, *self._behind) if self._ending.over else waiters:
             done.succeed()
 
+    def give_up(self) -> None:
+        """Let nobody wait for calls that never run, because the loop is being shut down."""
+        self._pausing = False
+        self._release_waiters()
+
     @property
     def task(self) -> asyncio.Task[None] | None:
         """The task that runs calls now. ``None`` if no call runs."""

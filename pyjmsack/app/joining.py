@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 __all__ = ["CURRENT", "Joined", "Recorder", "Sends"]
@@ -33,11 +34,14 @@ class Joined:
     """Whether the worker has finished with the message. Until then the listener must not wait for a stop, because the
     stop waits for the worker."""
 
+    process: int = field(default_factory=os.getpid)
+    """The process of the listener. A child made by ``fork`` in a listener inherits this object."""
+
     def works_for(self, app: object, here: object) -> bool:
         """Return whether this listener, or its ``on_error``, belongs to ``app`` and is at work on the thread ``here``.
         In asyncio ``here`` is ``None``.
         """
-        return not self.done and self.app is app and self.here == here
+        return not self.done and self.app is app and self.here == here and self.process == os.getpid()
 
 
 @dataclass

@@ -17,6 +17,7 @@ from pyjmsack.destination import Destination
 from pyjmsack.errors import JMSException, MessageFormatException, TransactionRolledBackException
 from pyjmsack.loggers import Shortened, get_logger
 from pyjmsack.message import Message
+from pyjmsack.message.base import shown_id
 from pyjmsack.types import AckMode
 
 __all__ = ["Counts", "Worker"]
@@ -299,7 +300,7 @@ class Worker:
         log.error(
             "listener %r failed with %s, delivery %d: %s",
             self._name,
-            taken.message_id,
+            shown_id(taken.message_id),
             taken.delivery_count,
             Shortened(error),
         )
@@ -333,7 +334,11 @@ class Worker:
         if not retry.last(deliveries):
             return None
         log.error(
-            "listener %r gives up %s after %d deliveries: %s", self._name, taken.message_id, deliveries, retry.then
+            "listener %r gives up %s after %d deliveries: %s",
+            self._name,
+            shown_id(taken.message_id),
+            deliveries,
+            retry.then,
         )
         self._listener.failures.forget(key)
         return retry.then

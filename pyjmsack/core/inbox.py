@@ -82,6 +82,8 @@ class PriorityInbox:
 
 CallLater = Callable[[float, Callable[[], None]], Later]
 
+_GIVES_BACK = (Outcome.RELEASED, Outcome.MODIFIED_FAILED)
+"""The outcomes for a message over the limit after which it is delivered again, perhaps to the same consumer."""
 _GOES_BACK = 1.0
 """The shortest wait in seconds of a message that was delivered too often and goes back uncounted."""
 _MOST_ASIDE = 1000
@@ -158,7 +160,7 @@ class Delays:
         """
         count = inbound.redelivery_count + inbound.redeliveries
         goes_back = count > 0 and self._exceeded(inbound)
-        if count == 0 or (goes_back and self._policy.outcome is not Outcome.RELEASED):
+        if count == 0 or (goes_back and self._policy.outcome not in _GIVES_BACK):
             return False
         if self._ready.pop(inbound, None) == count:
             # a message that was put back after a look (S176) need not wait again
@@ -471,7 +473,7 @@ def make_inbox(
     messages: deque[Inbound] | PriorityInbox = PriorityInbox() if by_priority else deque()
     policy = options.redelivery_policy_for(info.destination)
     delays: Delays | None = None
-    goes_back = policy.max_redeliveries is not None and policy.outcome is Outcome.RELEASED
+    goes_back = policy.max_redeliveries is not None and policy.outcome in _GIVES_BACK
     if (policy.delays or goes_back) and not info.browser:
         exceeded, blocking = admission.delivered_too_often, not options.non_blocking_redelivery
         delays = Delays(policy, exceeded, blocking, messages, runtime.call_later, runtime.submit, look)

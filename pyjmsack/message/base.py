@@ -14,7 +14,10 @@ from pyjmsack.message.headers import Acknowledger, Headers, LazyContent
 from pyjmsack.message.properties import RESERVED, TypedProperties
 from pyjmsack.types import Outcome
 
-__all__ = ["Acknowledger", "LazyContent", "Message"]
+__all__ = ["Acknowledger", "LazyContent", "Message", "shown_id"]
+
+_LONGEST_SHOWN = 256
+"""The largest number of characters of a message id in a log or an error."""
 
 T = TypeVar("T")
 
@@ -186,7 +189,15 @@ class Message(Headers, TypedProperties):
         return ack.settle(self, outcome)
 
     def __repr__(self) -> str:
-        return f"<{_name(self.__class__)} {self._message_id} to {self._destination!r}>"
+        return f"<{_name(self.__class__)} {shown_id(self._message_id)} to {self._destination!r}>"
+
+
+def shown_id(message_id: str | None) -> str:
+    """Return a message id for a log or an error. A sender chooses the id, so it may be long, or have line feeds and
+    escape sequences of terminals."""
+    if message_id is None or (len(message_id) <= _LONGEST_SHOWN and message_id.isprintable()):
+        return str(message_id)
+    return ascii(message_id[:_LONGEST_SHOWN]) + "…" * (len(message_id) > _LONGEST_SHOWN)
 
 
 def _name(kind: type[Any]) -> str:

@@ -49,6 +49,18 @@ def test_a_message_whose_copy_is_refused_comes_again(face: Face, answer: Any) ->
     assert each(peer) == [(0, MODIFIED)]
 
 
+def test_after_three_refused_copies_a_message_waits_until_its_consumer_ends(face: Face) -> None:
+    """S118: Classic may refuse a copy and keep it, so the queue of the dead letters would fill up."""
+    peer = face.peer(messages=[volatile(str(number)) for number in range(5)], on_transfer=modified)
+    consumer = face.session(peer, CLASSIC, mode=INDIVIDUAL).create_consumer(Q)
+    for number in range(5):
+        consumer.receive(60).reject()
+        peer.wait_transfers(number + 1)
+    face.until(lambda: len(each(peer)) == 3)
+    consumer.close()
+    assert each(peer) == [(number, MODIFIED) for number in range(3)]
+
+
 @pytest.mark.option("amqp.deadLetterQueue", "amqp")
 def test_a_message_comes_again_where_nobody_may_write_dead_letters(face: Face) -> None:
     """S118."""

@@ -124,6 +124,8 @@ LIMITS = {
     "destinations to which": "app/sender.py REQUESTORS",
     "the header of an AMQP message": "providers/amqp/sections.py _LARGEST_HEADER",
     "message annotations of": "providers/amqp/sections.py _LARGEST_ANNOTATIONS",
+    "such copies that the broker refuses in a row": "providers/amqp/deadletter.py _MOST_REFUSALS",
+    "characters of a message id in `repr": "message/base.py _LONGEST_SHOWN",
     "the properties section of an AMQP message": "providers/amqp/sections.py LARGEST_PROPERTIES",
     "characters of a content type that can name": "providers/amqp/body.py _LONGEST_TYPE",
     "application properties of an AMQP message": "providers/amqp/pieces.py _LARGEST_PROPERTIES",

@@ -40,6 +40,9 @@ __all__ = ["DeadLetters"]
 
 log = get_logger("pyjmsack.amqp")
 
+_MOST_REFUSALS = 3
+"""The number of refused copies in a row after which a message is set aside. ActiveMQ Classic may refuse a copy and keep
+it, so the dead-letter queue would fill up with copies of one message."""
 _LINK = 0
 """The number of this sender's link in its session. The core numbers its own links from 1, so 0 is free."""
 
@@ -73,14 +76,17 @@ class DeadLetters:
         self._copies = copies
         self._sender: AmqpSender | None = None
         self._numbers = count(1)
+        self._refusals = 0
+        """The number of copies in a row that the broker refused."""
         self._under_way: dict[_Copy, AmqpReceiver] = {}
         self._waiting: list[tuple[Callable[[AmqpReceiver], bool], Callable[[], None]]] = []
 
     def take(self, receiver: AmqpReceiver, inbound: AmqpInbound, outcome: Outcome) -> bool:
         """Copy a rejected message that the broker would discard, then accept the original.
 
-        If the broker refuses the copy, the original is delivered again. A message that cannot be copied, or that was
-        rejected by a consumer of the dead-letter queue, gets no outcome until its consumer ends.
+        If the broker refuses the copy, the original is delivered again. After some refusals in a row, it gets no
+        outcome until its consumer ends. Neither does a message that cannot be copied, or that was rejected by a
+        consumer of the dead-letter queue.
 
         Returns:
             False if the message needs no copy. The caller then sends the outcome as usual.
@@ -97,10 +103,7 @@ class DeadLetters:
         elif isinstance(inbound, SpooledInbound) and inbound.has_footer:
             why = "it is large and has a footer, which cannot be copied, and the broker would discard it"
         if why is not None:
-            receiver.aside.add(receiver.stop)
-            log.error(
-                "a message of %s stays unacknowledged until its consumer ends: %s", receiver.info.destination.name, why
-            )
+            self._set_aside(receiver, why)
             return True
         if self._sender is None or self._sender.closed is not None:
             self._sender = self._attach()
@@ -140,6 +143,11 @@ class DeadLetters:
             self.afterwards(concerns, then)
 
     def _settle(self, receiver: AmqpReceiver, inbound: AmqpInbound, error: BaseException | None) -> None:
+        self._refusals = 0 if error is None else self._refusals + 1
+        if self._refusals > _MOST_REFUSALS:
+            self._set_aside(receiver, f"the broker refuses its copies for the dead-letter queue ({error})")
+            receiver.copied()
+            return
         receiver.settle(inbound, Outcome.ACCEPTED if error is None else Outcome.MODIFIED_FAILED)
         receiver.copied()
         if error is not None:
@@ -148,6 +156,13 @@ class DeadLetters:
                 receiver.info.destination.name,
                 error,
             )
+
+    @staticmethod
+    def _set_aside(receiver: AmqpReceiver, why: str) -> None:
+        receiver.aside.add(receiver.stop)
+        log.error(
+            "a message of %s stays unacknowledged until its consumer ends: %s", receiver.info.destination.name, why
+        )
 
     def afterwards(self, concerns: Callable[[AmqpReceiver], bool], then: Callable[[], None]) -> None:
         """Wait until no message of certain receivers is being copied, and then call ``then``. ``concerns`` returns True

@@ -146,12 +146,12 @@ class AmqpInbound(sections.Sections):
 
     @property
     def persistent(self) -> bool:
-        """Whether the message survives a restart of the broker. False if the message cannot be decoded."""
+        """Whether the message survives a restart of the broker. False if the header cannot be decoded. Only the header
+        is decoded here, because the others may be the reason of a refusal."""
         try:
-            self._decode()
+            return sections.read_header(self.payload).durable
         except MessageFormatException:  # to_message() raises an error for the caller
             return False
-        return self._header.durable
 
     def expired(self, now_ms: int) -> bool:
         """Return True if the message has expired (S156). Return False if the message cannot be decoded.

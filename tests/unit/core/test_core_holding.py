@@ -252,20 +252,21 @@ def test_ctrl_c_before_the_timer_is_set_lets_nothing_wait_for_ever(
 GIVEN_BACK = ("jms.redeliveryPolicy.maxRedeliveries=1", "jms.redeliveryPolicy.outcome=RELEASED")
 
 
+@pytest.mark.parametrize("outcome", [Outcome.RELEASED, Outcome.MODIFIED_FAILED], ids=["released", "failed"])
 @pytest.mark.parametrize(("options", "wait"), [((), 1.0), (DELAYS, 3.0)], ids=["no delays", "delays"])
 def test_what_is_over_the_limit_waits_before_it_goes_back_and_others_overtake_it_s116(
-    options: tuple[str, ...], wait: float
+    options: tuple[str, ...], wait: float, outcome: Outcome
 ) -> None:
-    """It went back at once, and Artemis sent it again at once: 2,600 times a second, and nothing behind two of them."""
-    bench = Bench(*GIVEN_BACK, *options)
+    """It went back at once, and came again at once: 2,600 times a second from Artemis, 17,000 times over STOMP."""
+    bench = Bench(GIVEN_BACK[0], f"jms.redeliveryPolicy.outcome={outcome.name}", *options)
     consumer = bench.consumer(prefetch=1)
     bench.arrive(consumer, FakeInbound("bad", redeliveries=2), "good")
     assert next_of(consumer) == "good"
     assert delays(bench) == [wait]
-    assert ("bad", Outcome.RELEASED) not in bench.outcomes()
+    assert ("bad", outcome) not in bench.outcomes()
     bench.runtime.fire()
     assert next_of(consumer) is None
-    assert ("bad", Outcome.RELEASED) in bench.outcomes()
+    assert ("bad", outcome) in bench.outcomes()
 
 
 def test_what_is_over_the_limit_and_comes_again_waits_again() -> None:

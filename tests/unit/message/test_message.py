@@ -387,3 +387,13 @@ def test_a_body_that_the_message_does_not_have_is_an_error_that_names_the_body_t
     assert str(caught.value) == (
         f"'{type(message).__name__}' object has no attribute {name!r}: the body of this message is {body}"
     )
+
+
+def test_a_message_id_of_a_sender_forges_no_log_line_and_is_cut_in_repr() -> None:
+    message = TextMessage("x")
+    message._message_id = "ID:1"
+    assert repr(message).startswith("<TextMessage ID:1 to ")
+    message._message_id = "\x1b]0;owned\x07\nCRITICAL forged \u202e"
+    assert repr(message).startswith(r"<TextMessage '\x1b]0;owned\x07\nCRITICAL forged \u202e' to ")
+    message._message_id = "x" * 1_000_000
+    assert len(repr(message)) < 300
