@@ -107,8 +107,8 @@ class MessageConsumer(ConsumerFacade):
 
         In no-acknowledgement mode prefetched messages cannot go back, because the broker has forgotten them (S36). So
         ``receive`` hands these messages out until ``receive`` returns ``None``. A consumer with a listener drops them.
-        Over AMQP ActiveMQ Classic may keep a few messages that it has settled, and they are lost. If the timeout ends
-        before Artemis has sent all, the rest may be lost.
+        On ActiveMQ Classic a few messages may be lost, which the broker has settled and not sent, or which are on their
+        way. If the timeout ends before Artemis has sent all, the rest may be lost.
 
         Args:
             timeout: seconds or a ``timedelta`` to wait for the listener and the broker. ``None`` waits as long as it
