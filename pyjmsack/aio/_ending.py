@@ -37,9 +37,10 @@ class Ending:
         self.over = False
         """Whether no task may be started any more."""
         self._started: weakref.WeakSet[Started] = weakref.WeakSet()
-        self._watch = _watch(weakref.ref(self))
+        self._watch: AsyncGenerator[None, None] | None = None
         if getattr(asyncio.get_running_loop(), "_asyncgens_shutdown_called", False):
             return  # a program that opens a connection after that would get a warning for the generator
+        self._watch = _watch(weakref.ref(self))
         with suppress(StopIteration):  # no task is needed, because the generator awaits nothing before its ``yield``
             self._watch.__anext__().__await__().__next__()
 
@@ -62,7 +63,7 @@ class Ending:
 
     def close(self) -> None:
         """Watch the loop no more, because the connection is closed."""
-        if not self.over:
+        if not self.over and self._watch is not None:
             self._started.clear()
             with suppress(StopIteration):
                 self._watch.aclose().__await__().__next__()

@@ -19,10 +19,12 @@ class Work:
     call does so before very large or refused messages took long.
     """
 
-    __slots__ = ("_loop", "_noted", "_seconds")
+    __slots__ = ("_loop", "_noted", "_seconds", "_turn")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
+        self._turn = 0
+        """The number of turns that the loop told of."""
         self._noted = False
         """Whether the loop will say that it had a turn."""
         self._seconds = 0.0
@@ -32,17 +34,19 @@ class Work:
         """Whether the next call must let the loop have a turn, before it takes a message."""
         return self._seconds >= _AT_ONCE
 
-    def begin(self) -> float:
-        """Begin a call. Return the time for :meth:`end`."""
-        if not self._noted:
-            self._noted = True
+    def begin(self) -> tuple[int, float]:
+        """Begin a call. Return the turn and the time for :meth:`end`."""
+        if not self._noted and asyncio.get_running_loop() is self._loop:  # otherwise the call itself raises an error
             self._loop.call_soon(self._turned)
-        return monotonic()
+            self._noted = True
+        return self._turn, monotonic()
 
-    def end(self, began: float) -> None:
+    def end(self, began: tuple[int, float]) -> None:
         """End a call. It does not count if the loop had a turn meanwhile."""
-        if self._noted:
-            self._seconds += monotonic() - began
+        turn, time = began
+        if self._noted and turn == self._turn:
+            self._seconds += monotonic() - time
 
     def _turned(self) -> None:
+        self._turn += 1
         self._noted, self._seconds = False, 0.0

@@ -364,7 +364,8 @@ class Consumer:
     def take_unseen(self) -> Runs:
         """Empty the inbox, and return its messages, oldest first, with the outcomes by which they go back to the
         broker."""
-        return self.unsettled.mark_runs((outcome, run) for outcome, run in groupby(self.inbox.take_all(), _handed_back))
+        runs = groupby(self.inbox.take_all(), _handed_back)
+        return self.unsettled.mark_runs((outcome, [inbound for inbound, _ in run]) for outcome, run in runs)
 
     def send_outcomes(self, runs: Runs) -> None:
         """Send outcomes that were chosen before. Runs on the loop."""
@@ -522,5 +523,6 @@ class Consumer:
         return not deadline.expired and not isinstance(done.error, RequestTimedOutException)
 
 
-def _handed_back(inbound: Inbound) -> Outcome:
-    return Outcome.MODIFIED_FAILED if inbound.redeliveries else Outcome.RELEASED
+def _handed_back(taken: tuple[Inbound, bool]) -> Outcome:
+    inbound, fails = taken
+    return Outcome.MODIFIED_FAILED if fails or inbound.redeliveries else Outcome.RELEASED

@@ -144,6 +144,8 @@ class Delays:
         """Messages that wait outside the inbox."""
         self._ready: dict[Inbound, int] = {}
         self._passed: tuple[Inbound, int] | None = None
+        self.failing: set[Inbound] = set()
+        """The messages over the limit that wait to go back as failed, which they also do if the consumer ends."""
 
     @property
     def blocks(self) -> bool:
@@ -164,6 +166,7 @@ class Delays:
             return False
         if self._ready.pop(inbound, None) == count:
             # a message that was put back after a look (S176) need not wait again
+            self.failing.discard(inbound)
             self._passed = None if goes_back else (inbound, count)
             return False
         if self._passed == (inbound, count):
@@ -175,6 +178,8 @@ class Delays:
             return False
         stays = self._blocking and not goes_back
         waiting, wait = self._waiting if stays else self._aside, _Wait(inbound, count)
+        if goes_back and self._policy.outcome is Outcome.MODIFIED_FAILED:
+            self.failing.add(inbound)
         try:
             waiting[inbound] = wait
             if stays:
@@ -222,6 +227,8 @@ class Delays:
         aside, self._aside = self._aside, {}
         waiting, self._waiting = self._waiting, {}
         self._ready.clear()
+        if not back:
+            self.failing.clear()
         if back:  # before the timers are cancelled, because Ctrl-C may end the caller there
             self._inbox.extend(aside)
         self._end([*aside.values(), *waiting.values()])
@@ -434,11 +441,14 @@ class Inbox:
         """Whether the message is in this inbox, or waits for the end of its delay."""
         return inbound in self.messages or (self.delays is not None and inbound in self.delays)
 
-    def take_all(self) -> list[Inbound]:
-        """Take out all messages, including the delayed ones."""
+    def take_all(self) -> list[tuple[Inbound, bool]]:
+        """Take out all messages, including the delayed ones. Say of each whether it goes back as failed, because it was
+        about to do so."""
+        failing: set[Inbound] = set()
         if self.delays is not None:
             self.delays.release(back=True)
-        return [*taken(self.messages)]
+            failing, self.delays.failing = self.delays.failing, failing
+        return [(inbound, inbound in failing) for inbound in taken(self.messages)]
 
     def expect(self) -> Completion[None]:
         """Return the completion that the next :meth:`wake` completes."""

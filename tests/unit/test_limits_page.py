@@ -124,7 +124,7 @@ LIMITS = {
     "destinations to which": "app/sender.py REQUESTORS",
     "the header of an AMQP message": "providers/amqp/sections.py _LARGEST_HEADER",
     "message annotations of": "providers/amqp/sections.py _LARGEST_ANNOTATIONS",
-    "such copies that the broker refuses in a row": "providers/amqp/deadletter.py _MOST_REFUSALS",
+    "earlier deliveries of a message over AMQP on Classic": "providers/amqp/deadletter.py _MOST_REFUSED",
     "characters of a message id in `repr": "message/base.py _LONGEST_SHOWN",
     "the properties section of an AMQP message": "providers/amqp/sections.py LARGEST_PROPERTIES",
     "characters of a content type that can name": "providers/amqp/body.py _LONGEST_TYPE",

@@ -40,9 +40,9 @@ __all__ = ["DeadLetters"]
 
 log = get_logger("pyjmsack.amqp")
 
-_MOST_REFUSALS = 3
-"""The number of refused copies in a row after which a message is set aside. ActiveMQ Classic may refuse a copy and keep
-it, so the dead-letter queue would fill up with copies of one message."""
+_MOST_REFUSED = 10
+"""The number of earlier deliveries of a message from which on it is set aside if its copy is refused. ActiveMQ Classic
+may refuse a copy and keep it, so the dead-letter queue would fill up with copies of one message."""
 _LINK = 0
 """The number of this sender's link in its session. The core numbers its own links from 1, so 0 is free."""
 
@@ -76,17 +76,15 @@ class DeadLetters:
         self._copies = copies
         self._sender: AmqpSender | None = None
         self._numbers = count(1)
-        self._refusals = 0
-        """The number of copies in a row that the broker refused."""
         self._under_way: dict[_Copy, AmqpReceiver] = {}
         self._waiting: list[tuple[Callable[[AmqpReceiver], bool], Callable[[], None]]] = []
 
     def take(self, receiver: AmqpReceiver, inbound: AmqpInbound, outcome: Outcome) -> bool:
         """Copy a rejected message that the broker would discard, then accept the original.
 
-        If the broker refuses the copy, the original is delivered again. After some refusals in a row, it gets no
-        outcome until its consumer ends. Neither does a message that cannot be copied, or that was rejected by a
-        consumer of the dead-letter queue.
+        If the broker refuses the copy, the original is delivered again. After some deliveries, it gets no outcome until
+        its consumer ends. Neither does a message that cannot be copied, or that was rejected by a consumer of the
+        dead-letter queue.
 
         Returns:
             False if the message needs no copy. The caller then sends the outcome as usual.
@@ -143,8 +141,8 @@ class DeadLetters:
             self.afterwards(concerns, then)
 
     def _settle(self, receiver: AmqpReceiver, inbound: AmqpInbound, error: BaseException | None) -> None:
-        self._refusals = 0 if error is None else self._refusals + 1
-        if self._refusals > _MOST_REFUSALS:
+        alive = receiver.closed is None and self._engine.failed is None
+        if error is not None and alive and inbound.delivery_count >= _MOST_REFUSED:
             self._set_aside(receiver, f"the broker refuses its copies for the dead-letter queue ({error})")
             receiver.copied()
             return

@@ -153,6 +153,14 @@ class AmqpInbound(sections.Sections):
         except MessageFormatException:  # to_message() raises an error for the caller
             return False
 
+    @property
+    def delivery_count(self) -> int:
+        """The number of earlier deliveries, as the header says. 0 if the header cannot be decoded."""
+        try:
+            return sections.read_header(self.payload).delivery_count
+        except MessageFormatException:
+            return 0
+
     def expired(self, now_ms: int) -> bool:
         """Return True if the message has expired (S156). Return False if the message cannot be decoded.
 

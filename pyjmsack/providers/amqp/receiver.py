@@ -336,7 +336,10 @@ class AmqpReceiver(AmqpLink):
         what = "the file of a large message was not written" if self._arrivals else "a drain was not answered"
         text = f"{self._what}: {what} within amqp.drainTimeout ({self._drains.timeout:g} s)"
         if self._drains.owed.fetching:  # what has arrived must not be lost with the consumer
-            self._end_drain(RequestTimedOutException(text))
+            error = RequestTimedOutException(text)
+            for done in self._drains.take_postponed():
+                done.fail(error)
+            self._end_drain(error)
         else:
             self._give_up(RequestTimedOutException(f"{text}, so the consumer is closed"))
 

@@ -269,6 +269,20 @@ def test_what_is_over_the_limit_waits_before_it_goes_back_and_others_overtake_it
     assert ("bad", outcome) in bench.outcomes()
 
 
+@pytest.mark.parametrize("outcome", [Outcome.RELEASED, Outcome.MODIFIED_FAILED], ids=["released", "failed"])
+def test_what_waits_over_the_limit_goes_back_with_its_outcome_if_the_consumer_ends_before_s112(
+    outcome: Outcome,
+) -> None:
+    """Otherwise the broker would never count a delivery for consumers that live for less than a second."""
+    bench = Bench(GIVEN_BACK[0], f"jms.redeliveryPolicy.outcome={outcome.name}")
+    consumer = bench.consumer()
+    bench.arrive(consumer, FakeInbound("bad", redeliveries=2), "good", FakeInbound("unseen", redeliveries=2))
+    assert next_of(consumer) == "good"
+    bench.run(consumer.close())
+    given_back = dict(bench.outcomes())
+    assert (given_back["bad"], given_back["unseen"]) == (outcome, Outcome.RELEASED)
+
+
 def test_what_is_over_the_limit_and_comes_again_waits_again() -> None:
     """Over STOMP the client itself keeps the message, so the very same one comes again (S118)."""
     bench = Bench(*GIVEN_BACK)

@@ -178,6 +178,12 @@ def test_only_work_on_messages_counts_until_the_loop_has_a_turn(clock: Clock, on
         clock.now += 1
         work.end(began)
         assert not work.too_long, "the loop had a turn"
+        began = work.begin()
+        await asyncio.sleep(0)
+        clock.now += 1
+        work.begin()
+        work.end(began)
+        assert not work.too_long, "another call began in the same turn as this one ended"
 
     on_loop(test)
 
