@@ -52,12 +52,13 @@ class Ending:
         """Start no more tasks, and cancel the running ones, as ``asyncio.run`` cancels those that it found."""
         self.over = True
         started = [*self._started]
-        tasks = [task for one in started if (task := one.task) is not None]
+        tasks = []
         for one in started:
             if one.task is None:
                 one.give_up()
-        for task in tasks:
-            task.cancel()
+            else:
+                one.task.cancel()
+                tasks.append(one.task)
         if tasks:
             await asyncio.wait(tasks)
 

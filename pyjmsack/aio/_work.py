@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from time import monotonic
+from typing import TypeVar
+
+from pyjmsack.core.steps import Steps
 
 __all__ = ["Work"]
 
+T = TypeVar("T")
 _AT_ONCE = 0.1
 """Seconds of work on messages after which the loop has a turn. 1,000 usual messages take less."""
 
@@ -33,6 +38,16 @@ class Work:
     def too_long(self) -> bool:
         """Whether the next call must let the loop have a turn, before it takes a message."""
         return self._seconds >= _AT_ONCE
+
+    async def run(self, run: Callable[[Steps[T]], Awaitable[T]], steps: Steps[T]) -> T:
+        """Run the steps of a call by ``run``, behind a turn of the loop if the work before took long."""
+        if self.too_long:  # before a message is taken, so that a cancellation loses none
+            await asyncio.sleep(0)
+        began = self.begin()
+        try:
+            return await run(steps)
+        finally:
+            self.end(began)
 
     def begin(self) -> tuple[int, float]:
         """Begin a call. Return the turn and the time for :meth:`end`."""

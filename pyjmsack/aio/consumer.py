@@ -87,13 +87,7 @@ class MessageConsumer(ConsumerFacade):
         """
         core = self._core
         core.check_receive()
-        if self._work.too_long:
-            await asyncio.sleep(0)
-        began = self._work.begin()
-        try:
-            return await self._run(core.receiving.receive_body(type, seconds(timeout)))
-        finally:
-            self._work.end(began)
+        return await self._work.run(self._run, core.receiving.receive_body(type, seconds(timeout)))
 
     async def acknowledge(self) -> None:
         """Acknowledge all messages that this consumer delivered, in CLIENT and individual mode (S25). In other modes
@@ -178,11 +172,7 @@ class QueueBrowser(OfOneProcess):
         self._open.add(browser)
         try:
             while not self._closed:
-                if self._work.too_long:
-                    await asyncio.sleep(0)
-                began = self._work.begin()
-                message = await run(browser.next())
-                self._work.end(began)
+                message = await self._work.run(run, browser.next())
                 if message is None:
                     return
                 yield message

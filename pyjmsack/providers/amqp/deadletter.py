@@ -82,7 +82,7 @@ class DeadLetters:
     def take(self, receiver: AmqpReceiver, inbound: AmqpInbound, outcome: Outcome) -> bool:
         """Copy a rejected message that the broker would discard, then accept the original.
 
-        If the broker refuses the copy, the original is delivered again. After some deliveries, it gets no outcome until
+        If the broker refuses the copy, the original is delivered again. After ten deliveries, it gets no outcome until
         its consumer ends. Neither does a message that cannot be copied, or that was rejected by a consumer of the
         dead-letter queue.
 

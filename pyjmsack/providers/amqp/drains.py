@@ -92,7 +92,7 @@ class Drains:
         messages that the broker owes."""
         self.credit = credit
         self.arrived = 0
-        self.owed.begin(fetching=fetching)
+        self.owed.fetching = fetching
         self._limit()
         self._delay = _REPEAT
         self._restart_timer(_REPEAT, self._repeat)
@@ -203,5 +203,5 @@ class Drains:
                 timer.cancel()
         self._overdue_timer = self._repeat_timer = None
         self.pausing = False
-        self.owed.begin(fetching=False)
+        self.owed.fetching = False
         return waiting

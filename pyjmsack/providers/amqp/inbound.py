@@ -147,7 +147,7 @@ class AmqpInbound(sections.Sections):
     @property
     def persistent(self) -> bool:
         """Whether the message survives a restart of the broker. False if the header cannot be decoded. Only the header
-        is decoded here, because the others may be the reason of a refusal."""
+        is decoded here, because the message may be refused for its other sections."""
         try:
             return sections.read_header(self.payload).durable
         except MessageFormatException:  # to_message() raises an error for the caller

@@ -41,10 +41,6 @@ class Owed:
         """Whether the next drain needs a pause before it, because the last one brought nothing."""
         return self._empty > 0
 
-    def begin(self, *, fetching: bool) -> None:
-        """Remember whether the drain that begins is for messages that are owed."""
-        self.fetching = fetching
-
     def after(self, credit: int, arrived: int) -> int:
         """Reckon what is owed at the end of a drain. Return the credit for a drain that brings it.
 

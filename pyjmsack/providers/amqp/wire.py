@@ -120,8 +120,8 @@ def told(value: Any) -> str:
     """Return a text for comparisons of a decoded value. Two values have the same text only if they are equal and have
     the same types.
 
-    The entries of a map are sorted, because their order must not count. No call of C works on all values at once,
-    because no other thread could run meanwhile. Ledgers have digests of such texts, so they must stay as they are.
+    The entries of a map are sorted, because their order must not count. No slow call of C works on all values at
+    once, because no other thread could run meanwhile. Ledgers have digests of such texts, so no text may change.
     """
     kind = type(value)
     if kind is dict:

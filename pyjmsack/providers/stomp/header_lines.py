@@ -29,7 +29,8 @@ NAMING = re.compile(
 """The header lines that are needed to acknowledge, check and recognise a message."""
 
 _BACKSLASH = "\udc5c"
-"""Stands for a backslash that is not the beginning of an escape. No decoded text has this half of a character."""
+"""Stands for an escaped backslash while the other escapes are replaced. No decoded text has this half of a
+character."""
 _ALL_BUT_COLONS = bytes({*range(256)} - {*b"\n:"})
 
 
@@ -88,12 +89,11 @@ def has_colons(head: bytes) -> bool:
 def has_legal_head(head: bytes) -> bool:
     """Return True if each header line has a colon, and each backslash begins an escape of STOMP. :func:`decode_head`
     accepts only such lines."""
-    if not has_colons(head):
-        return False
-    return _has_legal_escapes(head)
+    return has_colons(head) and _has_legal_escapes(head)
 
 
 def _has_legal_escapes(head: bytes) -> bool:
+    """Return True if each backslash begins an escape of STOMP."""
     backslashes = head.count(b"\\")
     if backslashes == head.count(b"\\c"):  # most heads have escaped colons only
         return True

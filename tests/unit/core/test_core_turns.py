@@ -19,7 +19,7 @@ from pyjmsack.core import taking
 from pyjmsack.core.browsing import Browser
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.session import Session
-from pyjmsack.core.steps import TURN
+from pyjmsack.core.steps import TURN, Steps
 from pyjmsack.core.taking import REFUSED_AT_ONCE
 from pyjmsack.destination import Queue
 from pyjmsack.errors import RequestTimedOutException
@@ -85,14 +85,20 @@ def test_few_quick_refusals_cost_no_turn(clock: Clock) -> None:
     assert len(it.runtime.waits) == waits
 
 
-@pytest.mark.parametrize("timeout", [0, 1, None])
-def test_a_receive_that_is_cancelled_in_such_a_turn_takes_no_message_s22(timeout: float | None, clock: Clock) -> None:
+def in_a_turn(clock: Clock, timeout: float | None) -> tuple[Bench, Consumer, Steps[Any]]:
+    """Return a consumer whose receive lets the loop have a turn, and the steps of this receive."""
     it = Bench()
     consumer = it.consumer()
     it.arrive(consumer, *bad(9), "good")
     clock.step = TURN
     steps = consumer.receiving.receive(timeout)
     next(steps)
+    return it, consumer, steps
+
+
+@pytest.mark.parametrize("timeout", [0, 1, None])
+def test_a_receive_that_is_cancelled_in_such_a_turn_takes_no_message_s22(timeout: float | None, clock: Clock) -> None:
+    it, consumer, steps = in_a_turn(clock, timeout)
     steps.close()
     assert consumer.has_messages
     assert not consumer.taking.passing
@@ -102,12 +108,7 @@ def test_a_receive_that_is_cancelled_in_such_a_turn_takes_no_message_s22(timeout
 
 
 def test_a_consumer_that_is_closed_in_such_a_turn_ends_the_receive_s123(clock: Clock) -> None:
-    it = Bench()
-    consumer = it.consumer()
-    it.arrive(consumer, *bad(9), "good")
-    clock.step = TURN
-    steps = consumer.receiving.receive(None)
-    next(steps)
+    it, consumer, steps = in_a_turn(clock, None)
     it.run(consumer.close())
     with pytest.raises(StopIteration) as end:
         steps.send(False)

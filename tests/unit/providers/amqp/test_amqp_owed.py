@@ -11,7 +11,7 @@ def drained(owed: Owed, credit: int, arrived: int) -> int:
     """Let messages arrive, and end the drain. Return the credit of the next drain, and begin that drain."""
     owed.most = max(0, owed.most - arrived)
     following = owed.after(credit, arrived)
-    owed.begin(fetching=following > 0)
+    owed.fetching = following > 0
     return following
 
 
