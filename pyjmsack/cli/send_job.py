@@ -66,9 +66,9 @@ class SendJob:
                 self._send(producer, item)
                 if self._transaction and self._sent % self._transaction == 0:
                     self._commit(session)
-            self._await_answers(0)
-            if self._transaction and self._error is None:
+            if self._transaction:
                 self._commit(session)
+            self._await_answers(0)
         except InputError as error:
             absent = isinstance(error.__cause__, FileNotFoundError)
             self._fail(f"{error}; {_FOR_TEXT}" if absent else str(error))
@@ -89,8 +89,12 @@ class SendJob:
         self._show(self._sent, f"{self._confirmed:,} confirmed")
 
     def _commit(self, session: Session) -> None:
-        session.commit()
-        self._committed = self._sent
+        """Commit, unless a send failed. The answers come first, because a commit knows of a failed send before the
+        callback that knows its place."""
+        self._await_answers(0)
+        if self._error is None:
+            session.commit()
+            self._committed = self._sent
 
     @property
     def _confirmed(self) -> int:
