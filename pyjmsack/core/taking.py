@@ -209,6 +209,7 @@ class Taking:
                     if inbox.blocked:
                         return None
                     self._count_taken()  # the message waits outside the inbox, so another one may come
+                    self._channel.submit(self._make_room)
                     continue
                 self._count_taken()
                 return inbound
@@ -232,6 +233,11 @@ class Taking:
         """
         if not self._over:
             self._channel.provider.replenish(self._id)
+
+    def _make_room(self) -> None:
+        """Let another message come, because one waits outside the inbox (S116). Runs on the loop."""
+        if not self._over:
+            self._channel.provider.make_room(self._id)
 
     def admit(self, inbound: Inbound) -> Message | None:
         """Decode a message that was taken undecoded, acknowledge it as :meth:`receive_now` does, and return it. Return

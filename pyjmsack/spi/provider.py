@@ -155,6 +155,10 @@ class Provider(Protocol):
         """Let the broker send more messages if enough messages were taken from the inbox (S53)."""
         ...
 
+    def make_room(self, consumer_id: int) -> None:
+        """Let the broker send another message, because the caller put one aside that has no outcome yet (S116)."""
+        ...
+
     def pull(self, consumer_id: int) -> None:
         """Ask for one message, for a consumer with prefetch 0 (S50)."""
         ...

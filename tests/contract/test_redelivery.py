@@ -184,6 +184,33 @@ async def test_a_failing_listener_gets_its_message_again_after_its_delay_s115(jm
     await jms.left()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"jms.nonBlockingRedelivery": "true", "jms.redeliveryPolicy.initialRedeliveryDelay": 60_000},
+        {STRICT: 0, OUTCOME: "RELEASED"},
+    ],
+    ids=["non-blocking", "over the limit"],
+)
+async def test_others_overtake_a_message_that_waits_also_with_prefetch_1_s116(
+    jms: Jms, options: dict[str, object]
+) -> None:
+    """Over STOMP the message filled the window: the broker sent the consumer nothing else while the message waited."""
+    await jms.send("waits", "b", "c")
+    consumer = await jms.consumer(options={**options, "jms.prefetchPolicy.all": 1})
+    heard: Heard[object] = Heard()
+
+    def listener(message: Message) -> None:
+        heard(message.body)
+        if message.body == "waits":
+            raise ValueError("not now")
+
+    consumer.message_listener = listener
+    assert await heard.take(3) == ["waits", "b", "c"]
+    await consumer.close()
+    await jms.left("waits")
+
+
 @pytest.mark.option("jms.redeliveryPolicy.maxRedeliveries", "amqp", "stomp")
 @pytest.mark.option("jms.redeliveryPolicy.outcome", "amqp", "stomp")
 @pytest.mark.option("jms.redeliveryPolicy.redeliveryDelay", "amqp", "stomp")

@@ -432,6 +432,9 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         if receiver is not None:
             receiver.replenish()
 
+    def make_room(self, consumer_id: int) -> None:
+        """Do nothing, because credit counts messages that arrived, and not messages without an outcome."""
+
     def pull(self, consumer_id: int) -> None:
         """Grant credit for one message (S50)."""
         receiver = self._resources.receivers.get(consumer_id)

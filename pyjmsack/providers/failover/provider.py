@@ -225,6 +225,12 @@ class FailoverProvider:
         if self._requests.member is not None:
             self._requests.member.provider.replenish(consumer_id)
 
+    def make_room(self, consumer_id: int) -> None:
+        """Let the broker send another message. Without a broker this method does nothing, because the loss of the
+        connection ended the wait of the message that was put aside."""
+        if self._requests.member is not None:
+            self._requests.member.provider.make_room(consumer_id)
+
     def pull(self, consumer_id: int) -> None:
         """Ask the broker for one message. If the broker is lost before the message comes, ask the next broker
         (S108)."""

@@ -382,6 +382,12 @@ class StompProvider(Lifecycle[StompEngine]):
         if receiver is not None:
             receiver.replenish()
 
+    def make_room(self, consumer_id: int) -> None:
+        """Open another subscription if the message that the caller put aside fills the window (S116)."""
+        receiver = self._receivers.get(consumer_id)
+        if receiver is not None:
+            receiver.make_room()
+
     def stop_consumer(self, consumer_id: int, done: Completion[None]) -> None:
         """Stop the delivery of messages to this consumer."""
         receiver = self._receivers.get(consumer_id)

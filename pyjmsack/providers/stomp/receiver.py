@@ -66,6 +66,8 @@ class StompReceiver:
         self._window = Window(shared, info, sink, self.subscriptions, self._aside, serial=serial)
         self.pull = self._window.pull
         """The function to call when the caller waits for a message."""
+        self.make_room = self._window.make_room
+        """The function to call when the caller has put a message aside."""
         self.redelivery = LocalRedelivery(shared, sink, self.subscriptions, info.destination.name)
         """Delivers again the messages that the caller gave back."""
         self._dead_letters = DeadLetters(shared, info, self.subscriptions, self._window, self.redelivery, self._aside)

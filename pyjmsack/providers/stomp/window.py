@@ -137,6 +137,12 @@ class Window:
         if not self._subscriptions.stopped and self.is_full and not self._sink.buffered():
             self._widen()
 
+    def make_room(self) -> None:
+        """Open another subscription if the messages that the caller put aside fill the window (S116). A consumer that
+        gets one message at a time after a loss waits for the end of this time instead."""
+        if not self._subscriptions.single:
+            self.pull()
+
     def _widen(self) -> None:
         info = self._info
         if self._aside.busy:

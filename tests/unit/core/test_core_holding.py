@@ -309,6 +309,7 @@ def test_what_waits_aside_makes_room_for_the_next_message_s116(options: tuple[st
     assert next_of(consumer) is None
     bench.runtime.turn()
     assert bench.provider.names().count("replenish") == asked + 1
+    assert bench.provider.names().count("make_room") == 1
     assert consumer.buffered() == 0
     bench.run(consumer.close())
     assert ("waits", Outcome.RELEASED) in bench.outcomes()
