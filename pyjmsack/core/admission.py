@@ -78,9 +78,11 @@ class RedeliveryLimit:
     def exceeded(self, inbound: Inbound) -> bool:
         """Whether this message was delivered too often. Such a message must not be handed out."""
         count = inbound.redelivery_count + inbound.redeliveries
+        if not count or inbound.maybe_unseen:  # otherwise a limit of 0 would refuse all that was only prefetched
+            return False
         if not self.at_rollback:
             return self._policy.exceeded(count)
-        if not count or not (self._counts_itself or self._policy.exceeded(count)):
+        if not (self._counts_itself or self._policy.exceeded(count)):
             return False
         identity = inbound.identity()
         if identity is None:  # a rollback cannot remember this message, so only an outcome that keeps it is safe

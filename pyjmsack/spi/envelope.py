@@ -155,6 +155,12 @@ class Inbound(Protocol):
         ...
 
     @property
+    def maybe_unseen(self) -> bool:
+        """True if nothing but a flag of the broker says that this message was delivered before, and the broker may set
+        the flag for a message that nobody saw (S111)."""
+        ...
+
+    @property
     def priority(self) -> int:
         """The priority of the message, 0 to 9; 4 if the priority cannot be read.
 

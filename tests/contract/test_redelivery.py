@@ -166,6 +166,19 @@ async def test_without_a_limit_the_broker_decides(jms: Jms) -> None:
     await jms.dead("a")
 
 
+async def test_what_was_only_prefetched_is_within_a_limit_of_0_s111_s31(jms: Jms) -> None:
+    """Over STOMP on Classic 99 of 100 messages became dead letters at the next consumer, because Classic flags what a
+    consumer had prefetched when it ended."""
+    bodies = [str(number) for number in range(20)]
+    await jms.send(*bodies)
+    first = await jms.consumer(options={STRICT: 0})
+    await take(first, 1)
+    await first.close()
+    second = await jms.consumer(options={STRICT: 0})
+    assert texts(await take(second, 19)) == bodies[1:]
+    await jms.left()
+
+
 @pytest.mark.option("jms.redeliveryPolicy.initialRedeliveryDelay", "amqp", "stomp")
 async def test_a_failing_listener_gets_its_message_again_after_its_delay_s115(jms: Jms) -> None:
     await jms.send("a", "b")

@@ -107,6 +107,11 @@ class AmqpInbound(sections.Sections):
         self._fields: list[Any] | None = None
 
     @property
+    def maybe_unseen(self) -> bool:
+        """False, because the broker counts the deliveries (S111)."""
+        return False
+
+    @property
     def redelivery_count(self) -> int:
         """The number of earlier deliveries, as the broker counts them or this connection, whichever is more (S110). It
         is 0 if the message cannot be decoded."""

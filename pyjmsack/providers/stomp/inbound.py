@@ -136,6 +136,12 @@ class StompInbound:
         return 1 if raw_header(self.head, b"\nredelivered:") == b"true" else 0
 
     @property
+    def maybe_unseen(self) -> bool:
+        """True if nothing but the line ``redelivered`` says that the message was delivered before. Classic writes this
+        line also if an earlier consumer ended before it handed the message out (S111)."""
+        return self.counted is None and not self.redeliveries
+
+    @property
     def priority(self) -> int:
         """The priority of the message, 0 to 9. It is 4 if the frame names no priority."""
         return min(9, _number(raw_header(self.head, b"\npriority:") or b"4"))

@@ -233,6 +233,7 @@ class FakeInbound:
         self.generation = 1
         self.redeliveries = 0
         self.redelivery_count = redeliveries
+        self.maybe_unseen = False
         self.priority = priority
         self.settled = self.sent = False
         self.known: bool | None = None
