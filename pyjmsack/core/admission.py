@@ -168,6 +168,8 @@ class Admission:
             message = inbound.to_message(self._destination)
             with suppress(BaseException):  # of a codec; whoever reads the body gets this error
                 message._prepare()
+            with suppress(MessageFormatException):  # whoever reads a property gets this error
+                _ = message._properties  # the properties may have as many bytes as the body
             inbound.read = message
         except BaseException as error:  # decide() raises it, and then the message is refused, or the caller is told
             inbound.read = error

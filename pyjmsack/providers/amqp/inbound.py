@@ -59,6 +59,7 @@ class AmqpInbound(sections.Sections):
 
     __slots__ = (
         "__weakref__",
+        "_bad_properties",
         "_fields",
         "_identity",
         "arrival_ms",
@@ -103,6 +104,8 @@ class AmqpInbound(sections.Sections):
         """True if the broker always delivers the bare message (the parts that the sender wrote) with the same bytes."""
         self.unreadable = False
         """True if an attempt to decode the message failed."""
+        self._bad_properties: str | None = None
+        """Why the application properties cannot be decoded, because a second attempt may take as long as the first."""
         self._identity: bytes | None = None
         self._fields: list[Any] | None = None
 
@@ -252,7 +255,8 @@ class AmqpInbound(sections.Sections):
         try:
             fields = self._fields or self._decode()
             span = self._application_properties
-            if span is not None and has_more_values(FEW_VALUES, payload, *span):  # the content type may be one of them
+            # the content type may be one of the properties, so they are read with the body
+            if span is not None and (span[1] - span[0] > LARGE or has_more_values(FEW_VALUES, payload, *span)):
                 return False
             content_type = self._content_type(fields)
             return is_quick(payload, self._body_code, self._body, self._annotations.wire_type, content_type)
@@ -307,7 +311,13 @@ class AmqpInbound(sections.Sections):
         Raises:
             MessageFormatException: the section of the properties cannot be decoded.
         """
-        found = sections.read_application_properties(self.payload, self._application_properties)
+        if self._bad_properties is not None:
+            raise MessageFormatException(self._bad_properties)
+        try:
+            found = sections.read_application_properties(self.payload, self._application_properties)
+        except MessageFormatException as error:
+            self._bad_properties = str(error)
+            raise
         found.pop(DUPLICATE_ID, None)
         if not self.kept_whole:
             found.pop(_JOB, None)

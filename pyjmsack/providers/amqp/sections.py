@@ -425,6 +425,10 @@ def _read_fields(data: bytes, position: int, count: int, end: int) -> list[Any]:
             start = position + 2
             position = start + data[position + 1]
             values.append(data[start:position].decode())
+        elif code == 0xB1:  # no broker writes modified UTF-8 here, which takes a hundred times as long
+            start = position + 5
+            position = start + _U32(data, position + 1)[0]
+            values.append(data[start:position].decode())
         elif code == 0x83:
             values.append(_I64(data, position + 1)[0])
             position += 9

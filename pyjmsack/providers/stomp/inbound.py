@@ -23,7 +23,7 @@ from pyjmsack.message.headers import Headers
 from pyjmsack.providers.stomp.dialect import StompDialect, parse_destination
 from pyjmsack.providers.stomp.frames import Refusal
 from pyjmsack.providers.stomp.header_lines import decode_head, has_legal_head, lines_that_name, raw_header, unescape
-from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY
+from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY, LARGE
 from pyjmsack.spi.registry import decode_foreign
 from pyjmsack.spi.stomp_names import BODY, COPY, properties_of
 
@@ -232,8 +232,10 @@ class StompInbound:
 
     @property
     def quick(self) -> bool:
-        """Whether the body is one text or one run of bytes. Otherwise it holds values, or a whole message of AMQP."""
-        return self.head.find(b"JMS_AMQP_NATIVE") < 0 and self.head.lower().find(portable.PREFIX) < 0
+        """Whether the body is one text or one run of bytes, and the header lines are short. Otherwise the body holds
+        values, or a whole message of AMQP."""
+        head = self.head
+        return len(head) <= LARGE and head.find(b"JMS_AMQP_NATIVE") < 0 and head.lower().find(portable.PREFIX) < 0
 
     def identity(self) -> bytes | None:
         """Return bytes that are the same for each delivery of this message: they contain the parts that the sender

@@ -8,9 +8,10 @@ from uuid import UUID
 
 import pytest
 
+from pyjmsack.destination import Queue
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import ObjectMessage, SerializedObject, TextMessage, portable
-from pyjmsack.providers.amqp import wire
+from pyjmsack.providers.amqp import sections, wire
 from pyjmsack.providers.amqp.body import charset_of
 from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.inbound import AmqpInbound
@@ -156,6 +157,11 @@ def test_very_many_names_are_sorted_in_parts_and_give_the_same_identity_s105(
     assert max(at_once) <= 10
 
 
+def large_property(text: bytes) -> bytes:
+    entry = b"\xa1\x03big\xb1" + struct.pack(">I", len(text)) + text
+    return b"\xd1" + struct.pack(">II", 4 + len(entry), 2) + entry
+
+
 OBJECT = section(0x72, b"\xc1\x17\x02\xa3\x12x-opt-jms-msg-type\x51\x01")
 JSON = section(0x73, b"\xc0\x19\x07" + b"\x40" * 6 + b"\xa3\x10application/json")
 
@@ -175,6 +181,7 @@ JSON = section(0x73, b"\xc0\x19\x07" + b"\x40" * 6 + b"\xa3\x10application/json"
         (section(DATA, zeros(1000)), False),
         (section(VALUE, b"\xd0\x00\x10\x00\x09\x00\x00\x00\x01\xb1\x00\x10\x00\x00" + b"a" * (1 << 20)), False),
         (section(APPLICATION_PROPERTIES, zeros(1000, 0xD1)) + section(VALUE, b"\xa1\x01x"), False),
+        (section(APPLICATION_PROPERTIES, large_property(b"x" * (1 << 16))) + section(VALUE, b"\xa1\x01x"), False),
         (section(APPLICATION_PROPERTIES, b"\xc1\x02\x02\x3f") + section(VALUE, zeros(1000)), False),
         (b"\x00", False),
     ],
@@ -191,12 +198,35 @@ JSON = section(0x73, b"\xc0\x19\x07" + b"\x40" * 6 + b"\xa3\x10application/json"
         "list in data",
         "over 1 MiB",
         "properties",
+        "large property",
         "malformed properties",
         "no message",
     ],
 )
 def test_only_text_and_bytes_and_few_values_are_decoded_on_a_loop_s166(payload: bytes, quick: bool) -> None:
     assert AmqpInbound(payload).quick is quick
+
+
+def test_properties_that_cannot_be_decoded_are_decoded_once_s166(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A property that is no text at its last byte cost as much time for each property that the program read."""
+    payload = section(APPLICATION_PROPERTIES, large_property(b"\xed\xa0\xbd\xed\xb8\x80" * 100 + b"\xff"))
+    inbound = AmqpInbound(payload + section(VALUE, b"\xa1\x01x"))
+    inbound.to_message(Queue("q"))
+    with pytest.raises(MessageFormatException, match="not UTF-8") as first:
+        inbound.load_properties()
+    monkeypatch.delattr(sections, "read_application_properties")
+    with pytest.raises(MessageFormatException) as second:
+        inbound.load_properties()
+    assert str(second.value) == str(first.value)
+
+
+def test_a_long_text_among_the_header_fields_is_utf_8_only_s166() -> None:
+    """Modified UTF-8 takes a hundred times as long to decode, and a requestor decodes these fields on the I/O loop."""
+    text = b"\xed\xa0\xbd\xed\xb8\x80" * 100
+    fields = b"\x40" * 3 + b"\xb1" + struct.pack(">I", len(text)) + text
+    payload = section(0x73, b"\xd0" + struct.pack(">II", 4 + len(fields), 4) + fields)
+    with pytest.raises(MessageFormatException, match="properties section"):
+        AmqpInbound(payload + section(VALUE, b"\xa1\x01x")).to_message(Queue("q"))
 
 
 def long_subject(size: int) -> bytes:

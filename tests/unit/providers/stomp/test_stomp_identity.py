@@ -8,6 +8,7 @@ from pyjmsack import MessageFormatException, Queue, Topic
 from pyjmsack.providers.stomp.dialect import dialect_of
 from pyjmsack.providers.stomp.frames import Refusal
 from pyjmsack.providers.stomp.inbound import StompInbound
+from pyjmsack.spi.envelope import LARGE
 
 ARTEMIS = """
 subscription:s1
@@ -204,7 +205,9 @@ def test_a_property_that_is_called_timestamp_and_is_no_time_hides_no_time(lines:
         ("content-length:4", True),
         ("content-type:Application/VND.pyjmsack.map+json", False),
         ("JMS_AMQP_NATIVE:true", False),
+        ("note:" + "x" * LARGE, False),
     ],
+    ids=["text", "bytes", "portable", "native", "long head"],
 )
 def test_only_text_and_bytes_are_decoded_on_a_loop_however_large(line: str, quick: bool) -> None:
     assert StompInbound(f"\ndestination:/queue/a\n{line}".encode(), BODY, dialect_of("classic-6")).quick is quick
