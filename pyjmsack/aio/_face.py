@@ -8,7 +8,7 @@ from functools import partial
 from time import monotonic
 
 from pyjmsack.aio._ending import destroyed
-from pyjmsack.aio._runtime import DONE, AioRuntime, Done, SessionLock, ends_task
+from pyjmsack.aio._runtime import DONE, AioRuntime, Done, SessionLock, end_if_cancelled, ends_task
 from pyjmsack.core.facade import refuse_pickle
 from pyjmsack.core.listening import BATCH, Call, Listening
 from pyjmsack.core.session import Session
@@ -104,6 +104,7 @@ class SessionFace:
             await self._end(listening, call, processing, error)
         if ends_task(error):
             raise error
+        end_if_cancelled()
 
     async def _end(
         self, listening: Listening, call: Call, processing: Processed | None, error: BaseException | None

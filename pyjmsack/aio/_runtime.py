@@ -26,7 +26,16 @@ from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
 from pyjmsack.types import Outcome
 
-__all__ = ["AioRuntime", "Opening", "SessionLock", "TaskDispatcher", "ends_task", "make_task", "thread_of"]
+__all__ = [
+    "AioRuntime",
+    "Opening",
+    "SessionLock",
+    "TaskDispatcher",
+    "end_if_cancelled",
+    "ends_task",
+    "make_task",
+    "thread_of",
+]
 
 log = get_logger("pyjmsack")
 T = TypeVar("T")
@@ -269,6 +278,21 @@ def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
     return error is not None and not isinstance(error, Exception)
 
 
+def end_if_cancelled() -> None:
+    """End this task if somebody cancelled the task, and a listener caught the ``CancelledError`` and went on. Otherwise
+    ``asyncio.run`` would wait for the task as long as messages come.
+
+    Before Python 3.11 nothing is done, because a task does not know there whether a cancellation was only the end of a
+    time limit.
+
+    Raises:
+        asyncio.CancelledError: somebody cancelled this task.
+    """
+    cancelling = getattr(asyncio.current_task(), "cancelling", None)
+    if HAS_CANCELLING and cancelling is not None and cancelling():
+        raise asyncio.CancelledError
+
+
 _inside: ContextVar[object] = ContextVar("pyjmsack_inside", default=None)
 """The call of a dispatcher in which a task is, or in which the task was started."""
 _held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=frozenset())
@@ -333,6 +357,7 @@ class TaskDispatcher:
                 result = self._calls.popleft()()
                 if inspect.isawaitable(result):
                     await result
+                    end_if_cancelled()
             except BaseException as error:
                 if ends_task(error):
                     raise

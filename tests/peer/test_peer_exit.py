@@ -12,6 +12,8 @@ from peer import text
 from peer_faces import PATIENCE, SyncFace
 from stomp_peer import start
 
+from pyjmsack.aio._runtime import HAS_CANCELLING
+
 START = """
 import sys, pyjmsack
 connection = pyjmsack.ConnectionFactory(sys.argv[1]).create_connection()
@@ -56,6 +58,12 @@ async def main():
     await connection.start()
     await started.wait()
     END
+"""
+CATCHES = """
+    try:
+        await asyncio.sleep(1)
+    except asyncio.CancelledError:
+        pass
 """
 WAITS_FOR_A_THREAD = "asyncio.get_running_loop().run_in_executor(None, threading.Event().wait, 2.5)"
 RUN = "asyncio.run(main())"
@@ -155,6 +163,23 @@ def test_no_listener_of_asyncio_starts_after_the_end_of_the_program_s127(sync: S
     assert (child.returncode, printed.split()) == (0, ["0"])
     assert errors.count("the listener of q raised\n") == 1, errors
     assert not re.search("RuntimeError|ValueError|GeneratorExit|destroyed|never awaited", errors), errors
+
+
+@pytest.mark.skipif(not HAS_CANCELLING, reason="a task knows since Python 3.11 that it was cancelled")
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_a_listener_that_catches_its_cancellation_is_the_last_one_of_the_program_s127(
+    sync: SyncFace, concurrency: int
+) -> None:
+    """``asyncio.run`` did not return as long as messages came, and each message started the listener."""
+    peer = sync.peer(messages=[text(str(number)) for number in range(20)])
+    source = LISTENS.replace("MODE", "1").replace("END", "pass") + RUN
+    source = source.replace("    await asyncio.sleep(3600)\n", CATCHES)
+    set_listener = f"consumer.set_message_listener(listener, concurrency={concurrency})"
+    source = source.replace("consumer.message_listener = listener", set_listener)
+    child = program(source, peer.url, stdout=subprocess.PIPE)
+    printed, errors = child.communicate(timeout=PATIENCE)
+    assert (child.returncode, errors) == (0, "")
+    assert len(printed.split()) <= concurrency
 
 
 @pytest.mark.parametrize("mode", [1, 2, 101])
