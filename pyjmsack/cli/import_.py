@@ -22,7 +22,7 @@ from pyjmsack.cli.errors import Failure, explain
 from pyjmsack.cli.existing import target_on_demand
 from pyjmsack.cli.managing import json_option, print_json
 from pyjmsack.cli.options import Login, connection_options
-from pyjmsack.cli.resending import DUPLICATE_ID, UNSENDABLE
+from pyjmsack.cli.resending import DUPLICATE_ID, unsendable
 from pyjmsack.cli.send_input import InputError, Item, read_items
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
@@ -54,7 +54,7 @@ class _Progress:
     lines: int = 0
     done: bool = False
     unsendable: int = 0
-    """The number of lines that were left out because the protocol cannot carry their messages."""
+    """The number of lines that were left out because their messages cannot be sent."""
     reason: str = ""
     """The place of the first line that was left out, and why its message cannot be sent."""
     held: int | None = None
@@ -236,8 +236,8 @@ def import_(
 
     With --resume a killed import can be started again and loses no line. Artemis recognises the lines that it has, and
     no line comes twice. ActiveMQ Classic does not recognise them: with --transaction N, up to N lines may come twice.
-    Messages that expired since the export are left out and counted. Messages that this protocol cannot carry are left
-    out and counted too, and the exit code is then 1.
+    Messages that expired since the export are left out and counted. Messages that this protocol or broker cannot carry
+    are left out and counted too, and the exit code is then 1.
     """
     progress = _Progress.of(resume, queue)
     with closing(progress), stop_on_signals() as stop, counting("Importing") as show:
@@ -247,7 +247,8 @@ def import_(
         job = _Import(progress, ignore_expiry, transaction or DEFAULT_BATCH, pace, stop, show)
         error = job.run(login, read_items("export", files, False, stop))
     if error is None and progress.unsendable:
-        error = f"{amount(progress.unsendable)} left out, because this protocol cannot carry them: {progress.reason}"
+        why = f"this protocol or broker cannot carry them: {progress.reason}"
+        error = f"{amount(progress.unsendable)} left out, because {why}"
     failure = stop.stopped() if error is None else Failure(error)
     document = {
         "queue": queue,
@@ -338,7 +339,9 @@ class _Import:
                     item.message.properties[DUPLICATE_ID] = duplicate_id
                 try:
                     answers.append(producer.send_async(item.message, **options))
-                except UNSENDABLE as refused:
+                except JMSException as refused:
+                    if not unsendable(refused, item.message):
+                        raise
                     self._leave_out(item, refused)
             for answer in answers:
                 answer.result()

@@ -15,7 +15,14 @@ from unittest.mock import MagicMock
 import pytest
 from click.testing import CliRunner
 
-from pyjmsack import JMSException, MessageFormatException, Queue, TextMessage, UnsupportedFeatureException
+from pyjmsack import (
+    InvalidDestinationException,
+    JMSException,
+    MessageFormatException,
+    Queue,
+    TextMessage,
+    UnsupportedFeatureException,
+)
 from pyjmsack.cli import import_
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.import_ import _Import, _Progress
@@ -116,7 +123,7 @@ def test_a_message_that_expires_while_the_rate_holds_it_back_is_left_out(monkeyp
     assert pace.wait.call_count == 3  # nothing waits for a message that expired before
 
 
-@pytest.mark.parametrize("error", [MessageFormatException, UnsupportedFeatureException])
+@pytest.mark.parametrize("error", [InvalidDestinationException, MessageFormatException, UnsupportedFeatureException])
 @pytest.mark.parametrize("bad", [{"bad"}, {"a", "bad", "b"}], ids=["one", "all"])
 def test_an_import_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
     bad: set[str], error: type[JMSException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -137,11 +144,13 @@ def test_an_import_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
     monkeypatch.setattr("pyjmsack.cli.options.Login.factory", factory)
     monkeypatch.setattr(import_, "target_on_demand", MagicMock())
     lines = tmp_path / "orders.jsonl"
-    lines.write_text("".join(json.dumps({"type": "text", "body": each}) + "\n" for each in ("a", "bad", "b")))
+    lines.write_text(
+        "".join(json.dumps({"type": "text", "body": each, "reply_to": "queue:a"}) + "\n" for each in ("a", "bad", "b"))
+    )
     result = CliRunner().invoke(import_.import_, ["orders", str(lines), "--json"])
     assert sent == [each for each in ("a", "bad", "b") if each not in bad]
     assert json.loads(result.stdout)["sent"] == len(sent)
     assert result.exit_code == 1
     count = "1 message" if len(bad) == 1 else "3 messages"
-    assert f"{count} left out, because this protocol cannot carry them" in result.stderr
+    assert f"{count} left out, because this protocol or broker cannot carry them" in result.stderr
     assert "too odd" in result.stderr
