@@ -81,11 +81,12 @@ class _Progress:
         """Read the record of an import that an earlier run began."""
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
-            self.queue, self.token, self.lines = known["queue"], known["token"], int(known["lines"])
-            self.done, self.unsendable = bool(known["done"]), int(known.get("unsendable", 0))
+            self.queue, self.token, self.lines = known["queue"], known["token"], known["lines"]
+            self.done, self.unsendable = bool(known["done"]), known.get("unsendable", 0)
             self.reason = str(known.get("reason", ""))
-            if not _TOKEN.fullmatch(self.token) or self.lines < 0:
-                raise ValueError(f"token {self.token!r} or lines {self.lines} are out of range")
+            if not _TOKEN.fullmatch(self.token) or not (_is_count(self.lines) and _is_count(self.unsendable)):
+                counts = f"lines {self.lines!r} or unsendable {self.unsendable!r}"
+                raise ValueError(f"token {self.token!r}, {counts} are out of range")
         except (ArithmeticError, KeyError, OSError, RecursionError, TypeError, ValueError) as error:
             raise Failure(f"{path} is not the record of an import: {error}") from error
         if self.queue != queue:
@@ -152,6 +153,10 @@ class _Progress:
         if self.held is not None:
             os.close(self.held)
             self.held = None
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _held(path: Path) -> int:
@@ -294,6 +299,12 @@ class _Import:
         """Send all items. Return the text of the first error, or ``None`` if there was no error."""
         try:
             self.skipped = sum(1 for _ in islice(items, self._progress.lines))
+            before = self._progress.lines
+            if self.skipped < before and not self._stop.requested:
+                return (
+                    f"{self._progress.path} says that {before:,} lines were sent before, but the input has"
+                    f" {self.skipped:,}: give the same input as before, or import this input with another --resume FILE"
+                )
             with login.factory().create_connection() as connection:
                 # this listener ignores the error of the connection, because send() raises it
                 connection.exception_listener = lambda error: None
