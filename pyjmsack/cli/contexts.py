@@ -97,9 +97,11 @@ def _table(path: Path, name: str) -> dict[str, Any]:
 
 def _has_password(url: str) -> bool:
     try:
-        return urlsplit(url).password is not None
+        parts = urlsplit(url)
     except ValueError:
-        return False
+        return "@" in url
+    # for urlsplit() a password with / ? or # is a part of what follows the host
+    return parts.password is not None or "@" in parts.path + parts.query + parts.fragment
 
 
 def _variable(path: Path, name: str, variable: str) -> str:

@@ -65,7 +65,7 @@ def _examine(login: Login, queue: str | None, as_json: bool) -> None:
         JMSException: the connection fails, or the queue cannot be browsed.
     """
     factory = login.factory()  # first, because the URL may be wrong
-    wrong_protocol = wrong_port(login.url)
+    wrong_protocol = wrong_port(str(factory._url))  # this URL has no login, which may have any characters
     if wrong_protocol is not None:
         raise Failure(wrong_protocol)
     began = perf_counter()

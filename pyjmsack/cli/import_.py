@@ -22,7 +22,7 @@ from pyjmsack.cli.errors import Failure, explain
 from pyjmsack.cli.existing import target_on_demand
 from pyjmsack.cli.managing import json_option, print_json
 from pyjmsack.cli.options import Login, connection_options
-from pyjmsack.cli.resending import DUPLICATE_ID, UNSENDABLE
+from pyjmsack.cli.resending import DUPLICATE_ID, unsendable
 from pyjmsack.cli.send_input import InputError, Item, read_items
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
@@ -54,7 +54,7 @@ class _Progress:
     lines: int = 0
     done: bool = False
     unsendable: int = 0
-    """The number of lines that were left out because the protocol cannot carry their messages."""
+    """The number of lines that were left out because their messages cannot be sent."""
     reason: str = ""
     """The place of the first line that was left out, and why its message cannot be sent."""
     held: int | None = None
@@ -81,11 +81,12 @@ class _Progress:
         """Read the record of an import that an earlier run began."""
         try:
             known = json.loads(path.read_text(encoding="utf-8"))
-            self.queue, self.token, self.lines = known["queue"], known["token"], int(known["lines"])
-            self.done, self.unsendable = bool(known["done"]), int(known.get("unsendable", 0))
+            self.queue, self.token, self.lines = known["queue"], known["token"], known["lines"]
+            self.done, self.unsendable = bool(known["done"]), known.get("unsendable", 0)
             self.reason = str(known.get("reason", ""))
-            if not _TOKEN.fullmatch(self.token) or self.lines < 0:
-                raise ValueError(f"token {self.token!r} or lines {self.lines} are out of range")
+            if not _TOKEN.fullmatch(self.token) or not (_is_count(self.lines) and _is_count(self.unsendable)):
+                counts = f"lines {self.lines!r} or unsendable {self.unsendable!r}"
+                raise ValueError(f"token {self.token!r}, {counts} are out of range")
         except (ArithmeticError, KeyError, OSError, RecursionError, TypeError, ValueError) as error:
             raise Failure(f"{path} is not the record of an import: {error}") from error
         if self.queue != queue:
@@ -152,6 +153,10 @@ class _Progress:
         if self.held is not None:
             os.close(self.held)
             self.held = None
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _held(path: Path) -> int:
@@ -236,8 +241,8 @@ def import_(
 
     With --resume a killed import can be started again and loses no line. Artemis recognises the lines that it has, and
     no line comes twice. ActiveMQ Classic does not recognise them: with --transaction N, up to N lines may come twice.
-    Messages that expired since the export are left out and counted. Messages that this protocol cannot carry are left
-    out and counted too, and the exit code is then 1.
+    Messages that expired since the export are left out and counted. Messages that this protocol or broker cannot carry
+    are left out and counted too, and the exit code is then 1.
     """
     progress = _Progress.of(resume, queue)
     with closing(progress), stop_on_signals() as stop, counting("Importing") as show:
@@ -247,7 +252,8 @@ def import_(
         job = _Import(progress, ignore_expiry, transaction or DEFAULT_BATCH, pace, stop, show)
         error = job.run(login, read_items("export", files, False, stop))
     if error is None and progress.unsendable:
-        error = f"{amount(progress.unsendable)} left out, because this protocol cannot carry them: {progress.reason}"
+        why = f"this protocol or broker cannot carry them: {progress.reason}"
+        error = f"{amount(progress.unsendable)} left out, because {why}"
     failure = stop.stopped() if error is None else Failure(error)
     document = {
         "queue": queue,
@@ -293,6 +299,12 @@ class _Import:
         """Send all items. Return the text of the first error, or ``None`` if there was no error."""
         try:
             self.skipped = sum(1 for _ in islice(items, self._progress.lines))
+            before = self._progress.lines
+            if self.skipped < before and not self._stop.requested:
+                return (
+                    f"{self._progress.path} says that {before:,} lines were sent before, but the input has"
+                    f" {self.skipped:,}: give the same input as before, or import this input with another --resume FILE"
+                )
             with login.factory().create_connection() as connection:
                 # this listener ignores the error of the connection, because send() raises it
                 connection.exception_listener = lambda error: None
@@ -338,7 +350,9 @@ class _Import:
                     item.message.properties[DUPLICATE_ID] = duplicate_id
                 try:
                     answers.append(producer.send_async(item.message, **options))
-                except UNSENDABLE as refused:
+                except JMSException as refused:
+                    if not unsendable(refused, item.message):
+                        raise
                     self._leave_out(item, refused)
             for answer in answers:
                 answer.result()

@@ -28,7 +28,7 @@ from pyjmsack.cli.existing import (
 )
 from pyjmsack.cli.managing import by_broker, jolokia_option, json_option, print_json, remark
 from pyjmsack.cli.options import Command, Login, connection_options, selector_option
-from pyjmsack.cli.resending import UNSENDABLE, died_of_age, renewed, send_options
+from pyjmsack.cli.resending import died_of_age, renewed, send_options, unsendable
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.terminal import Counter, amount, counting, visible
 from pyjmsack.cli.transfer import DEFAULT_BATCH, Pace, Transfer, check_apart
@@ -81,7 +81,7 @@ def move(
 
     The broker moves the messages itself if the user may manage the broker. Otherwise, and with --rate or --transaction,
     this process moves the messages in transactions. A kill at any time then loses no message and doubles none
-    (docs/operating.md). A message that this protocol cannot carry stays in SOURCE, and the exit code is 1.
+    (docs/operating.md). A message that this protocol or broker cannot carry stays in SOURCE, and the exit code is 1.
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
@@ -172,7 +172,7 @@ def copy(
     pyjmsack copy orders audit --selector "amount > 1000" --json
 
     The copies are new messages with ids of their own. ActiveMQ Classic may show the first 400 messages only. A message
-    that this protocol cannot carry, or that nobody can decode, is left out, and the exit code is 1.
+    that this protocol or broker cannot carry, or that nobody can decode, is left out, and the exit code is 1.
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
@@ -185,7 +185,7 @@ def copy(
     _report("copied", source, target, copied, "client", as_json, left=left)
     why = []
     if odd:
-        why.append(f"{amount(odd)} of {source} could not be copied, because this protocol cannot carry them")
+        why.append(f"{amount(odd)} of {source} could not be copied, because this protocol or broker cannot carry them")
     if unreadable:
         why.append(f"{amount(unreadable)} of {source} could not be copied, because nobody can decode them")
     if missed is not None:
@@ -206,7 +206,7 @@ def _copy(
     stop: Stop,
     show: Counter,
 ) -> tuple[int, int, int, OutOfSight | None]:
-    """Return how many messages were copied, how many this protocol cannot carry, how many nobody can decode, and those
+    """Return how many messages were copied, how many cannot be sent, how many nobody can decode, and those
     that a browser does not show."""
     copied = under_way = odd = 0
     missed = None
@@ -229,7 +229,9 @@ def _copy(
                     pace.wait()
                     try:
                         producer.send(renewed(message), **send_options(message, expires=expires))
-                    except UNSENDABLE as error:
+                    except JMSException as error:
+                        if not unsendable(error, message):
+                            raise
                         if not odd:
                             remark(f"A message of {source} is not copied: {error}")
                         odd += 1

@@ -5,28 +5,47 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from typing import Any
 
-from pyjmsack import Destination, Message, MessageFormatException, UnsupportedFeatureException
+from pyjmsack import (
+    Destination,
+    InvalidDestinationException,
+    JMSException,
+    Message,
+    MessageFormatException,
+    UnsupportedFeatureException,
+)
 
 __all__ = [
     "DUPLICATE_ID",
-    "UNSENDABLE",
     "check_whole",
     "died_of_age",
     "first_destination",
     "lossy",
     "renewed",
     "send_options",
+    "unsendable",
 ]
 
 DUPLICATE_ID = "_AMQ_DUPL_ID"
 """The property by which Artemis recognises the second copy of a send."""
-UNSENDABLE = (MessageFormatException, UnsupportedFeatureException)
+_UNSENDABLE = (MessageFormatException, UnsupportedFeatureException)
 """The errors of a send that mean that this one message cannot be sent. A stranger may have written a value that this
 protocol cannot carry, or a property that this broker would ignore."""
 _OF_THE_DELIVERY = {"JMSXDeliveryCount", "JMS_AMQP_ACK_TYPE", "dlqDeliveryFailureCause", DUPLICATE_ID}
 _SOON = 0.001
 """The time to live, in seconds, for the copy of a message that has just expired. The broker then handles the copy as
 expired, too."""
+
+
+def unsendable(error: JMSException, message: Message) -> bool:
+    """Return whether an error of a send means that this one message cannot be sent.
+
+    A ``reply_to`` may be one that this broker must not get (S67). Errors of the broker about the destination of the
+    send have a code.
+    """
+    if isinstance(error, _UNSENDABLE):
+        return True
+    refused_here = isinstance(error, InvalidDestinationException) and error.error_code is None
+    return refused_here and message.reply_to is not None
 
 
 def renewed(message: Message, duplicate_id: str | None = None) -> Message:

@@ -30,7 +30,7 @@ from pyjmsack import (
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.managing import remark
 from pyjmsack.cli.options import Login
-from pyjmsack.cli.resending import UNSENDABLE, died_of_age, renewed, send_options
+from pyjmsack.cli.resending import died_of_age, renewed, send_options, unsendable
 from pyjmsack.cli.stopping import Stop
 from pyjmsack.cli.terminal import Counter, amount
 
@@ -184,7 +184,7 @@ class Transfer:
         """Return why messages stay in the source although they were to move. The list is empty if no message stays."""
         if not self.unsendable:
             return []
-        why = "they cannot be sent" if self.each_its_own else "this protocol cannot carry them"
+        why = "they cannot be sent" if self.each_its_own else "this protocol or broker cannot carry them"
         return [f"{amount(self.unsendable)} had to stay in {self.source}, because {why}"]
 
     def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> bool:
@@ -203,7 +203,7 @@ class Transfer:
                 try:
                     producer.send(renewed(message), target, **send_options(message, expires=expires))
                 except JMSException as error:
-                    if self._stops_all(error):
+                    if self._stops_all(error, message):
                         raise
                     return False  # the end of the session rolls the transaction back
                 under_way += 1
@@ -226,9 +226,9 @@ class Transfer:
         show(self.moved, "")
         return True
 
-    def _stops_all(self, error: JMSException) -> bool:
+    def _stops_all(self, error: JMSException, message: Message) -> bool:
         """Whether an error of a send means that the later messages cannot be sent either."""
-        if isinstance(error, UNSENDABLE):
+        if unsendable(error, message):
             return False
         lost = ConnectionLostException, RequestTimedOutException, IllegalStateException
         return not self.each_its_own or isinstance(error, lost)
@@ -259,7 +259,7 @@ class Transfer:
                     # send() would not wait for the outcome of a message that is not persistent
                     _await(producer.send_async(copy, target, **send_options(message, expires=expires)), patience)
                 except JMSException as error:
-                    if self._stops_all(error):
+                    if self._stops_all(error, message):
                         raise
                     if not self.unsendable:
                         remark(f"A message stays in {self.source}: {error}")

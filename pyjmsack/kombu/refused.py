@@ -8,9 +8,11 @@ end the worker. The broker would then deliver the message again, so that it woul
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from reprlib import repr as shown
 from typing import Any, Final
+from uuid import UUID
 
 from pyjmsack import InvalidDestinationException, JMSException, MessageFormatException, UnsupportedFeatureException
 
@@ -32,6 +34,10 @@ OF_THE_MESSAGE: Final = (InvalidDestinationException, MessageFormatException, Un
 All other errors of this library may come from the connection or from the queue."""
 _WORKER: Final = "celery.worker"
 _LONGEST: Final = 200
+_CELERYS_OWN: Final = frozenset(("_children", "get"))
+"""The parts of Celery's object for a running task that Celery uses outside of the code that expects errors."""
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+"""Half a character, which nobody can write as bytes. Result backends write the id of a task as bytes."""
 
 
 def is_worker(callback: Any) -> bool:
@@ -76,12 +82,13 @@ def check_task(message: Any) -> None:
         body = message.payload  # kombu decodes the body once, and the worker needs it next
     except Exception:  # kombu raises errors of many kinds, and the worker refuses such a message itself
         return
-    if "task" not in headers:  # a task of the first version of Celery's protocol has everything in its body
-        headers = body
-    elif isinstance(body, list | tuple) and len(body) == 3:
-        _check_links(body[2])
-    if not isinstance(headers, Mapping):
+    if "task" in headers and not (isinstance(body, Mapping) and "args" in body):
+        _check_parts(body)
+    elif isinstance(body, Mapping):  # a task of the first version of Celery's protocol has everything in its body
+        headers = {**body, **headers} if "args" in body else body
+    if not isinstance(headers, Mapping) or "task" not in headers:
         return
+    _check_names(headers)
     limits = headers.get("timelimit")
     if limits and not (isinstance(limits, list | tuple) and len(limits) == 2 and all(map(_is_limit, limits))):
         raise ValueError(f"the header timelimit is {shown(limits)}; expected a list of two numbers of seconds")
@@ -92,10 +99,35 @@ def check_task(message: Any) -> None:
         raise ValueError(f"the header stamps is {shown(headers['stamps'])}; expected names and values")
 
 
-def _check_links(links: Any) -> None:
-    """Check the third part of the body, which names the tasks that follow. The worker makes arguments of it."""
+def _check_names(headers: Mapping[str, Any]) -> None:
+    """Check the headers by which the worker counts tasks and finds them again. They become keys of a mapping."""
+    shadow = headers.get("shadow")
+    if not (shadow is None or isinstance(shadow, str)):
+        raise ValueError(f"the header shadow is {shown(shadow)}; expected a name")
+    task_id = headers.get("id")
+    if not (isinstance(task_id, UUID) or (isinstance(task_id, str) and _SURROGATE.search(task_id) is None)):
+        raise ValueError(f"the header id is {shown(task_id)}; expected a text")
+    _check_hidden(headers)
+
+
+def _check_hidden(names: Mapping[str, Any]) -> None:
+    """Check that no header hides a part of Celery's object for a running task. The headers become its attributes."""
+    if hidden := _CELERYS_OWN & names.keys():
+        raise ValueError(f"the header {min(hidden)} hides a part of Celery; expected another name")
+
+
+def _check_parts(body: Any) -> None:
+    """Check the body of a task of the second version of Celery's protocol. Its third part names the tasks that follow,
+    and the worker makes arguments of this part."""
+    if isinstance(body, str | bytes | Mapping):  # the worker would take three characters or names for the three parts
+        raise ValueError(f"the body is {shown(body)}; expected a list of three parts")
+    links = body[2] if isinstance(body, list | tuple) and len(body) == 3 else None
     if links and not (isinstance(links, Mapping) and all(isinstance(name, str) for name in links)):
         raise ValueError(f"the third part of the body is {shown(links)}; expected names and values")
+    if links:
+        _check_hidden(links)
+        if "id" in links:
+            raise ValueError("the third part of the body has an id; expected the id in the headers")
 
 
 def _is_limit(value: Any) -> bool:

@@ -29,6 +29,9 @@ from pyjmsack.management.model import ManagementDeniedError, Request, shown
 __all__ = ["Jolokia"]
 
 _EXPECTED = "Jolokia's URL: expected http://HOST:PORT/api/jolokia or https://..."
+_UNQUOTED = (
+    "Jolokia's URL: an @ stands after the host; in a name or a password write / as %2F, ? as %3F, # as %23 and @ as %40"
+)
 _LARGEST = 64 << 20
 """The largest number of bytes in one answer."""
 _MOST_VALUES = 3_000_000
@@ -237,11 +240,16 @@ def _split(url: str) -> SplitResult:
     Raises:
         InvalidURLException: the URL has a wrong form. The text does not show the URL, because it may hold a password.
     """
+    parts: SplitResult | None
     try:
         parts = urlsplit(url)
         _ = parts.port, parts.hostname  # to read these attributes raises an error if they are wrong
     except ValueError:
-        raise InvalidURLException(_EXPECTED) from None
+        parts = None
+    if parts is None:  # raised here, because the error of Python may show a part of the password
+        raise InvalidURLException(_EXPECTED)
+    if "@" in parts.path + parts.query + parts.fragment:  # the part before it is a password, which nobody may see
+        raise InvalidURLException(_UNQUOTED)
     return parts
 
 

@@ -87,6 +87,9 @@ def test_a_login_that_a_variable_chose_is_not_sent_to_another_broker(
     [
         ("[prod]\npassword = 's3cret'\n", "password-env"),
         ("[prod]\njolokia = 'http://a:s3cret@h/'\n", "jolokia-env"),
+        ("[prod]\njolokia = 'http://a:/s3cret@h/'\n", "jolokia-env"),
+        ("[prod]\njolokia = 'http://a:1?s3cret@h/'\n", "jolokia-env"),
+        ("[prod]\njolokia = 'http://a:[s3cret@h/'\n", "jolokia-env"),
         ("[test]\nurl = 'amqp://h'\n", "it has these contexts: test"),
         ("[prod\nurl = 's3cret'\n", "is not a valid TOML file"),
         ("[prod]\nurl = 5\n", "url must be a string"),

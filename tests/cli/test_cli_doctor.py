@@ -81,6 +81,18 @@ def test_the_doctor_names_the_protocol_of_a_wrong_port(
     assert f"{scheme}://127.0.0.1:{port} speaks {spoken}, not {expected}: " in result.stderr
 
 
+@pytest.mark.parametrize("password", ["s3cret/x", "12/s3cret", "/s3cret", "s3cret?x"])
+def test_the_doctor_finds_the_port_behind_a_login_of_any_characters_and_shows_no_login(
+    port_that_answers: Callable[[bytes, bytes], int], password: str
+) -> None:
+    """It ended with a traceback that showed the password, or asked a port of another host."""
+    port = port_that_answers(b"", b"\0\0\1\x10\1ActiveMQ\0\0\0\x0c")
+    result = Cli(f"amqp://bob:{password}@127.0.0.1:{port}?jms.allowUserInfo=true").run("doctor")
+    assert result.exit_code == 1
+    assert f"amqp://127.0.0.1:{port} speaks OpenWire" in result.stderr
+    assert "s3cret" not in f"{result.output}{result.exception!r}"
+
+
 def test_a_busy_port_for_several_protocols_is_not_called_a_wrong_one() -> None:
     """Such a port was late once, and answered in another protocol before it answered in the one of its URL."""
     late = threading.Semaphore(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 from decimal import Decimal
 from typing import Any
@@ -126,3 +127,45 @@ def test_half_a_character_in_bytes_is_refused() -> None:
     with pytest.raises(ValueError, match="utf-8"):
         read_json(b'"\xed\xa0\xbd"', 10)
     assert read_json(rb'"\ud83d"', 10) == "\ud83d"
+
+
+def test_no_call_puts_more_than_a_slice_of_names_into_a_mapping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser of the standard library put two million names of one object into a mapping with one call of 1.3 s."""
+    sizes: list[int] = []
+
+    class Pairs(list[Any]):
+        def __getitem__(self, place: Any) -> Any:
+            sizes.append(len(super().__getitem__(place)))
+            return super().__getitem__(place)
+
+    mapping = json_text._mapping
+    monkeypatch.setattr(json_text, "_mapping", lambda pairs: mapping(Pairs(pairs)))
+    text = "{" + ",".join(f'"{number}":{number}' for number in range(250_000)) + "}"
+    assert read_json(text, 250_000) == json.loads(text)
+    assert sizes == [10_000] * 25
+
+
+def _made(chance: random.Random, depth: int = 0) -> str:
+    """Return a text of JSON: objects with names that occur twice, numbers that are none, and spaces."""
+    space = chance.choice(["", " ", "\n\t"])
+    kind = chance.randrange(8 if depth < 5 else 5)
+    if kind < 5:
+        return space + chance.choice(
+            ["NaN", "-Infinity", "1", "-0", "1.50", "2e400", "true", "null", '"\\ud83d x"', '"a"']
+        )
+    parts = [_made(chance, depth + 1) for _ in range(chance.randrange(6))]
+    if kind == 5:
+        return f"{space}[{','.join(parts)}{space}]"
+    named = [f'{space}"{chance.choice(["a", "b", chr(92) + "u0061", ""])}"{space}:{part}' for part in parts]
+    return f"{{{','.join(named)}{space}}}"
+
+
+@pytest.mark.usefixtures("parser")
+@pytest.mark.parametrize("size", [1, 2, 10_000])
+def test_the_values_are_those_of_the_standard_library(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also their order, and the last one of values with the same name."""
+    monkeypatch.setattr(json_text, "_SLICE", size)
+    chance = random.Random(size)
+    for _ in range(500):
+        text = _made(chance)
+        assert repr(read_json(text, 100_000)) == repr(json.loads(text)), text

@@ -15,7 +15,14 @@ from unittest.mock import MagicMock
 import pytest
 from click.testing import CliRunner
 
-from pyjmsack import JMSException, MessageFormatException, Queue, TextMessage, UnsupportedFeatureException
+from pyjmsack import (
+    InvalidDestinationException,
+    JMSException,
+    MessageFormatException,
+    Queue,
+    TextMessage,
+    UnsupportedFeatureException,
+)
 from pyjmsack.cli import import_
 from pyjmsack.cli.errors import Failure
 from pyjmsack.cli.import_ import _Import, _Progress
@@ -65,7 +72,18 @@ def test_of_two_imports_that_begin_a_record_at_the_same_time_one_is_refused(tmp_
     assert [each.name for each in tmp_path.iterdir()] == [record.name]
 
 
-@pytest.mark.parametrize("change", [{"token": "../../etc/passwd"}, {"token": 7}, {"lines": -1}, {"lines": "many"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"token": "../../etc/passwd"},
+        {"token": 7},
+        {"lines": -1},
+        {"lines": "many"},
+        {"lines": 1.5},
+        {"lines": True},
+        {"unsendable": 0.5},
+    ],
+)
 def test_a_record_with_impossible_values_is_refused(tmp_path: Path, change: dict[str, object]) -> None:
     record = tmp_path / "orders.progress"
     with closing(_Progress.of(record, "orders")) as progress:
@@ -116,7 +134,7 @@ def test_a_message_that_expires_while_the_rate_holds_it_back_is_left_out(monkeyp
     assert pace.wait.call_count == 3  # nothing waits for a message that expired before
 
 
-@pytest.mark.parametrize("error", [MessageFormatException, UnsupportedFeatureException])
+@pytest.mark.parametrize("error", [InvalidDestinationException, MessageFormatException, UnsupportedFeatureException])
 @pytest.mark.parametrize("bad", [{"bad"}, {"a", "bad", "b"}], ids=["one", "all"])
 def test_an_import_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
     bad: set[str], error: type[JMSException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -137,11 +155,40 @@ def test_an_import_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
     monkeypatch.setattr("pyjmsack.cli.options.Login.factory", factory)
     monkeypatch.setattr(import_, "target_on_demand", MagicMock())
     lines = tmp_path / "orders.jsonl"
-    lines.write_text("".join(json.dumps({"type": "text", "body": each}) + "\n" for each in ("a", "bad", "b")))
+    lines.write_text(
+        "".join(json.dumps({"type": "text", "body": each, "reply_to": "queue:a"}) + "\n" for each in ("a", "bad", "b"))
+    )
     result = CliRunner().invoke(import_.import_, ["orders", str(lines), "--json"])
     assert sent == [each for each in ("a", "bad", "b") if each not in bad]
     assert json.loads(result.stdout)["sent"] == len(sent)
     assert result.exit_code == 1
     count = "1 message" if len(bad) == 1 else "3 messages"
-    assert f"{count} left out, because this protocol cannot carry them" in result.stderr
+    assert f"{count} left out, because this protocol or broker cannot carry them" in result.stderr
     assert "too odd" in result.stderr
+
+
+@pytest.mark.parametrize("lines", [1, 1000])
+def test_an_import_whose_input_is_shorter_than_its_record_says_fails_and_is_not_done(
+    lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record of a larger file said done, and the exit code was 0."""
+    monkeypatch.setattr("pyjmsack.cli.options.Login.factory", MagicMock())
+    monkeypatch.setattr(import_, "target_on_demand", MagicMock())
+    record, file = tmp_path / "orders.progress", tmp_path / "orders.jsonl"
+    with closing(_Progress.of(record, "orders")) as progress:
+        progress.lines = lines
+        progress.save()
+    file.write_text('{"body": "a"}\n')
+    result = CliRunner().invoke(import_.import_, ["orders", str(file), "--resume", str(record)])
+    assert json.loads(record.read_text())["done"] is (lines == 1)
+    assert result.exit_code == (0 if lines == 1 else 1)
+    said = "says that 1,000 lines were sent before, but the input has 1: give the same input"
+    assert (said in result.stderr.replace("\n", " ")) is (lines == 1000)
+
+
+def test_an_import_that_is_stopped_while_it_skips_lines_does_not_call_its_input_short(tmp_path: Path) -> None:
+    progress = _Progress.of(None, "orders")
+    progress.lines = 7
+    job = _Import(progress, False, 100, MagicMock(), MagicMock(requested=True), MagicMock())
+    assert job.run(MagicMock(), iter(())) is None
+    assert not progress.done

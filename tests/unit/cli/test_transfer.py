@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from pyjmsack import (
     AckMode,
     ConnectionLostException,
+    InvalidDestinationException,
     JMSException,
     Message,
     MessageFormatException,
@@ -34,7 +35,7 @@ from pyjmsack.cli.resending import DUPLICATE_ID, renewed
 from pyjmsack.cli.stopping import Stop, stop_on_signals
 from pyjmsack.cli.transfer import Pace, Transfer, check_apart
 
-UNSENDABLE = [MessageFormatException, UnsupportedFeatureException]
+UNSENDABLE = [InvalidDestinationException, MessageFormatException, UnsupportedFeatureException]
 
 
 class _Received(TextMessage):
@@ -42,6 +43,7 @@ class _Received(TextMessage):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
+        self.reply_to = Queue("replies")
         self._delivery = MagicMock(lossy=False)
         self._delivery.original_destination.return_value = None
 
@@ -116,7 +118,25 @@ def test_a_message_that_cannot_be_sent_stays_and_the_others_are_moved(
     session.commit.assert_not_called()
     said = capsys.readouterr().err
     assert "A message stays in source: too odd" in said
-    assert job.reasons() == ["2 messages had to stay in source, because this protocol cannot carry them"]
+    assert job.reasons() == ["2 messages had to stay in source, because this protocol or broker cannot carry them"]
+
+
+@pytest.mark.parametrize("code", ["amqp:not-found", None])
+def test_a_target_that_the_broker_refuses_ends_the_run_also_for_messages_with_a_reply_to(code: str | None) -> None:
+    """Otherwise each message would stay, one after the other."""
+    message = _Received("a")
+    if code is None:
+        message.reply_to = None
+    login: Any = MagicMock()
+    login.factory.return_value.create_connection.return_value.__exit__.return_value = None
+    connection = login.factory.return_value.create_connection.return_value.__enter__.return_value
+    connection.metadata.transaction_guarantee = "atomic"
+    session = connection.create_session.return_value.__enter__.return_value
+    connection.create_session.return_value.__exit__.return_value = None
+    session.create_consumer.return_value.receive.side_effect = [message]
+    takes(session.create_producer.return_value, InvalidDestinationException("no such queue", error_code=code))
+    with closing(Stop()) as stop, pytest.raises(InvalidDestinationException):
+        Transfer("source", lambda _: Queue("t")).run(login, Pace(None, stop), stop, lambda count, note: None)
 
 
 @pytest.mark.parametrize("refused_at", ["send", "commit"])
@@ -243,7 +263,9 @@ def test_a_copy_leaves_out_what_cannot_be_sent_and_fails_at_the_end(
     assert json.loads(result.stdout)["copied"] == 2
     assert sent == ["a", "b"]
     assert "A message of source is not copied: too odd" in result.stderr
-    assert "2 messages of source could not be copied, because this protocol cannot carry them" in result.stderr
+    assert (
+        "2 messages of source could not be copied, because this protocol or broker cannot carry them" in result.stderr
+    )
 
 
 def test_properties_that_no_program_can_set_are_sent_as_they_came() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -25,6 +26,9 @@ def task(**headers: Any) -> Any:
         {"timelimit": None, "stamped_headers": None, "stamps": None},
         {"stamped_headers": ["a", "b"], "stamps": {"a": 1, "b": ["x"]}},
         {"stamped_headers": "a", "stamps": {"a": 1}},
+        {"shadow": None},
+        {"shadow": ""},
+        {"shadow": "add (nightly)", "id": UUID(int=7)},
     ],
 )
 def test_what_celery_sends_is_taken(headers: dict[str, Any]) -> None:
@@ -44,14 +48,27 @@ def test_what_celery_sends_is_taken(headers: dict[str, Any]) -> None:
         ("stamped_headers", 5),
         ("stamped_headers", [[]]),
         ("stamps", [1]),
+        ("shadow", ["a"]),
+        ("shadow", {"a": 1}),
+        ("shadow", 5),
+        ("id", ["one"]),
+        ("id", 7),
+        ("id", None),
+        ("id", "\ud800"),
+        ("get", 1),
+        ("_children", [1]),
     ],
 )
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_header_of_a_wrong_type_is_named(name: str, value: Any, version: int) -> None:
+@pytest.mark.parametrize("version", ["1", "2", "mixed", "mixed, named in the body"])
+def test_a_header_of_a_wrong_type_is_named(name: str, value: Any, version: str) -> None:
+    """Four tasks with a list as ``shadow`` stopped a worker without end."""
     message = task(**{name: value})
-    if version == 1:
-        message = SimpleNamespace(headers={}, payload=message.headers)
-    with pytest.raises(ValueError, match=f"the header {name} is .*expected"):
+    if version == "mixed":
+        message = SimpleNamespace(headers={"task": "add"}, payload={"args": [], "id": "one", name: value})
+    elif version != "2":
+        args = {} if version == "1" else {"args": []}
+        message = SimpleNamespace(headers={}, payload=message.headers | args)
+    with pytest.raises(ValueError, match=f"the header {name} .*expected"):
         check_task(message)
 
 
@@ -65,3 +82,17 @@ def test_links_of_a_wrong_type_are_refused(links: Any) -> None:
     """Celery raised in a thread of the pool, which acknowledged nothing: eight such messages stopped a worker."""
     with pytest.raises(ValueError, match=r"the third part of the body is .*expected names and values"):
         check_task(SimpleNamespace(headers={"task": "add", "id": "one"}, payload=[[1, 2], {}, links]))
+
+
+@pytest.mark.parametrize("body", ["abc", b"abc", {"a": 1, "b": 2, "c": 3}])
+def test_a_body_of_three_characters_or_names_is_no_body_of_three_parts(body: Any) -> None:
+    """Celery took the third one for the names of the tasks that follow, and raised in a thread of the pool."""
+    with pytest.raises(ValueError, match=r"the body is .*expected a list of three parts"):
+        check_task(SimpleNamespace(headers={"task": "add", "id": "one"}, payload=body))
+
+
+@pytest.mark.parametrize("name", ["get", "_children", "id"])
+def test_links_that_hide_a_part_of_the_running_task_are_refused(name: str) -> None:
+    """Celery makes one object of the headers and the links, and uses the object where the pool expects no error."""
+    with pytest.raises(ValueError, match=f" {name}.*expected"):
+        check_task(SimpleNamespace(headers={"task": "add", "id": "one"}, payload=[[1, 2], {}, {name: 1}]))

@@ -114,6 +114,18 @@ def test_a_wrong_url_of_jolokia_is_refused_without_its_password(url: str) -> Non
     assert "u:p" not in str(caught.value)
 
 
+@pytest.mark.parametrize("password", ["/s3cret", "12/s3cret", "12?s3cret", "12#s3cret", "s3cret/x", "@/s3cret"])
+@pytest.mark.parametrize("rest", ["host:8161/api/jolokia", "host", "host:8161/api?a=b"])
+def test_a_password_of_jolokia_that_is_not_quoted_is_refused_and_not_shown(password: str, rest: str) -> None:
+    """The text before the first / was taken for the host, and the password for a path, which every error showed."""
+    with pytest.raises(InvalidURLException) as caught:
+        Jolokia(f"http://bob:{password}@{rest}", 1)
+    assert "s3cret" not in str(caught.value)
+    assert caught.value.__context__ is None  # the error of Python showed a part of the password
+    if not password.startswith("s3cret"):  # s3cret is no port, and the URL has a wrong form already
+        assert "write / as %2F" in str(caught.value)
+
+
 def test_the_login_of_jolokia_is_never_shown() -> None:
     agent = Jolokia("http://bob:s3cret@host:8161/api/jolokia", 1)
     assert "s3cret" not in repr(agent) + agent.url
