@@ -95,8 +95,8 @@ class Service:
         self._started_in: int | None = None
         """The id of the process in which the app runs. ``None`` if the app does not run."""
         self._may_stop: deque[None] = deque()
-        """Has one entry for each run of the app. The caller of ``stop`` that takes the entry begins the stop. Only one
-        caller can take it, because ``pop`` is atomic."""
+        """Has one entry for each run of the app. The thread or task that takes the entry ends the run. Only one can
+        take it, because ``pop`` is atomic."""
         self._stopping: Task | None = None
         self._ended: Event
         self._in_time = True
@@ -446,20 +446,28 @@ class Service:
         """
         if not self._running:
             return True
-        try:
-            self._may_stop.pop()
-        except IndexError:
-            pass
-        else:
-            self._stopping = self._face.spawn(self._end(), "pyjmsack-app-stop")
+        self._begin_stop()
         joined = CURRENT.get()
         if joined is not None and joined.works_for(self, self._face.here()):
             return False  # the function that calls stop() has not finished
         yield self._ended.wait
         return self._in_time
 
-    def _end(self) -> Steps[None]:
+    def _begin_stop(self) -> None:
+        """Let a thread or task end this run of the app, unless another one is at work on that.
+
+        The thread itself takes the permission. If no thread can start, or Ctrl-C comes first, a later call begins the
+        stop.
+        """
+        if self._may_stop:
+            self._stopping = self._face.spawn(self._end(self._may_stop), "pyjmsack-app-stop")
+
+    def _end(self, may_stop: deque[None]) -> Steps[None]:
         """Let the functions at work finish, and close the connections."""
+        try:
+            may_stop.pop()
+        except IndexError:  # another thread or task ends this run, or has ended it
+            return
         try:
             start = time.monotonic()
             self._ticking.close()
