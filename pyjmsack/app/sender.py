@@ -282,7 +282,7 @@ class Sender:
         finally:
             yield from self._leave(destination, kept, user)
         read = partial(self._converter.from_message, reply, wanted)
-        return (yield kept.away(read)) if reads_on_thread(self._converter, reply) else read()
+        return (yield kept.away(read)) if reads_on_thread(self._converter, reply, wanted) else read()
 
     def _requestor(self, destination: Destination, user: object) -> Steps[_Kept]:
         """Return a requestor for the destination, and add ``user`` to its users."""
