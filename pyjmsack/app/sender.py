@@ -343,6 +343,7 @@ class Sender:
 
         After an error the session is closed, and a transaction of the session is rolled back.
         """
+        yield from self._connection()  # a call that waits for the broker with others must not wait for their time-outs
         limit = self._limit  # the next start makes another semaphore
         yield limit.acquire
         try:

@@ -10,6 +10,7 @@ import pytest
 
 from pyjmsack import (
     App,
+    ConnectionLostException,
     IllegalStateException,
     InvalidDestinationException,
     JMSException,
@@ -137,3 +138,13 @@ def test_no_body_of_a_batch_joins_a_transaction_after_the_listener_has_ended() -
         assert sent == ["1", "2"]
 
     asyncio.run(main())
+
+
+def test_a_send_does_not_wait_for_the_time_outs_of_other_sends_while_the_broker_is_away() -> None:
+    """At most 16 sends work at a time, and each of them waited for the broker before the next one began to wait."""
+    app = app_with()
+    sender = app.sender
+    sender.link.connection, sender._timeout = None, 0
+    sender._limit = MagicMock(**{"acquire.side_effect": AssertionError("the send waits for its turn")})
+    with pytest.raises(ConnectionLostException, match="no broker within 0 s"):
+        sender.send("q", "x")
