@@ -144,7 +144,7 @@ class App(Service):
     def start(self) -> None:
         """Start the listeners, the sender and the schedules. The call returns when each listener and the sender is
         ready or has failed in its first attempt, and after a minute at the latest. The app goes on trying while the
-        broker is away.
+        broker is away. If the call is interrupted, the app begins to stop.
 
         Raises:
             IllegalStateException: the app is running.
@@ -182,7 +182,8 @@ class App(Service):
         while not self._signals.empty():  # forget requests to stop an earlier run
             self._signals.get()
         with self._signalled():
-            self._launch()
+            with self._starting():
+                self._launch()
             try:
                 self._signals.get()
             finally:

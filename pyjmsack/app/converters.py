@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pyjmsack.app.names import is_model
 from pyjmsack.app.typed import Written, build, check_keys, plain, wants_decimals
@@ -15,7 +15,11 @@ from pyjmsack.message import BytesMessage, MapMessage, Message, TextMessage
 __all__ = ["Converter", "JsonConverter", "reads_on_thread"]
 
 _LARGE = 1 << 16
-"""The size in bytes of a message that takes a loop too long to read."""
+"""The size in bytes of a message that takes a loop too long to read as plain JSON."""
+_LARGE_TYPED = 1 << 12
+"""The size in bytes of a message that takes a loop too long to read if each value is built as a type."""
+_PLAIN: Final = (Any, object, dict, list, str, bytes, bool, int, float, None)
+"""Annotations for which no value inside of the JSON is built as a type."""
 
 
 class Converter(Protocol):
@@ -54,7 +58,9 @@ class JsonConverter:
     bytes messages. If the property names ``java.lang.String``, the text of a message is read as JSON, because Jackson
     writes a ``String`` in quotes. Other names that begin with ``java.`` have no effect.
 
-    In ``asyncio``, a message with more than 64 KiB is read on a thread, so that the loop goes on meanwhile.
+    In ``asyncio``, a message with more than 64 KiB is read on a thread, so that the loop goes on meanwhile. With
+    ``types``, or with an annotation other than ``dict``, ``list``, ``Any`` and scalars such as ``str``, the thread
+    reads messages with more than 4 KiB.
 
     >>> JsonConverter("_type", {"com.example.Order": Order})  # doctest: +SKIP
 
@@ -212,7 +218,16 @@ class JsonConverter:
             raise MessageFormatException(f"the body of {message!r} cannot be read as JSON: {error}") from error
 
 
-def reads_on_thread(converter: Converter, message: Message) -> bool:
+def reads_on_thread(converter: Converter, message: Message, wanted: Any) -> bool:
     """Return whether ``asyncio`` reads the body of a message on a thread, because it may take long. A converter of the
-    program itself is always called on the loop, because it may need the loop."""
-    return type(converter) is JsonConverter and message._delivery is not None and message._delivery.size > _LARGE
+    program itself is always called on the loop, because it may need the loop.
+
+    Args:
+        converter: the converter of the app.
+        message: the received message.
+        wanted: the annotation of the parameter that gets the body.
+    """
+    if type(converter) is not JsonConverter or message._delivery is None:
+        return False
+    typed = bool(converter.types) or not any(wanted is each for each in _PLAIN)
+    return bool(message._delivery.size > (_LARGE_TYPED if typed else _LARGE))

@@ -110,7 +110,8 @@ class Running:
         with self._lock:
             self._open = False
             found = [(self._containers[name], task) for name, task in self._tasks.items()]
-        for container, _ in found:
+            containers = [*self._containers.values()]
+        for container in containers:  # Ctrl-C in a start may have kept a task out of the table
             container.link.stop()
         return found
 

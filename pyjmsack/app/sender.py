@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pyjmsack.app.answer import how_to_send
 from pyjmsack.app.converters import Converter, reads_on_thread
-from pyjmsack.app.joining import CURRENT, Sends
+from pyjmsack.app.joining import CURRENT, Joined, Sends
 from pyjmsack.app.link import Link
 from pyjmsack.app.listener import destination_of
 from pyjmsack.app.steps import Away, Face, Limit, Steps
@@ -167,11 +167,15 @@ class Sender:
         Raises:
             TransactionRolledBackException: no message was stored; or, if ``in_doubt`` of the exception is true, nobody
                 knows whether the messages were stored.
+            IllegalStateException: the app is not started; or, in ``pyjmsack.aio``, the listener whose transaction the
+                call joined has ended before all bodies were sent. The bodies that were sent until then share the fate
+                of the message of the listener, and the others were not sent.
             JMSException: as for :meth:`send`. No message was stored.
         """
         messages = (self._message(body, properties, None, None) for body in bodies)
         how = how_to_send(delivery_mode, priority, time_to_live, delivery_delay)
-        return self._face.run(self._send_many(destination_of(destination, topic), messages, how))
+        total = f" of {len(bodies)}" if isinstance(bodies, Sized) else ""
+        return self._face.run(self._send_many(destination_of(destination, topic), messages, how, total))
 
     def request(
         self,
@@ -223,16 +227,16 @@ class Sender:
 
     # -- steps --------------------------------------------------------------------------------------------------
 
-    def _joined(self) -> Sends | None:
+    def _joined(self) -> Joined | None:
         joined = CURRENT.get()
         if joined is None or joined.over or not joined.works_for(self._app, self._face.here()):
             return None
-        return joined.producer
+        return joined
 
     def _send(self, destination: Destination, message: Message, how: dict[str, Any]) -> Steps[None]:
-        producer = self._joined()
-        if producer is not None:
-            yield partial(producer.send, message, destination, **how)
+        joined = self._joined()
+        if joined is not None:
+            yield partial(joined.producer.send, message, destination, **how)
             return
 
         def use(lent: _Lent) -> Steps[None]:
@@ -240,11 +244,20 @@ class Sender:
 
         yield from self._borrowed(self._pool, AckMode.AUTO_ACKNOWLEDGE, use)
 
-    def _send_many(self, destination: Destination, messages: Iterable[Message], how: dict[str, Any]) -> Steps[None]:
-        producer = self._joined()
-        if producer is not None:
-            for message in messages:
-                yield partial(producer.send, message, destination, **how)
+    def _send_many(
+        self, destination: Destination, messages: Iterable[Message], how: dict[str, Any], total: str
+    ) -> Steps[None]:
+        joined = self._joined()
+        if joined is not None:
+            for sent, message in enumerate(messages):
+                # a send that begins before the listener has ended precedes the commit in the lock of the session; a
+                # later send would join the transaction of the next message
+                if joined.over:
+                    raise IllegalStateException(
+                        f"the listener ended after {sent}{total} bodies were sent in its transaction; the others were"
+                        " not sent: let the listener await send_many"
+                    )
+                yield partial(joined.producer.send, message, destination, **how)
             return
 
         def use(lent: _Lent) -> Steps[None]:
@@ -269,7 +282,7 @@ class Sender:
         finally:
             yield from self._leave(destination, kept, user)
         read = partial(self._converter.from_message, reply, wanted)
-        return (yield kept.away(read)) if reads_on_thread(self._converter, reply) else read()
+        return (yield kept.away(read)) if reads_on_thread(self._converter, reply, wanted) else read()
 
     def _requestor(self, destination: Destination, user: object) -> Steps[_Kept]:
         """Return a requestor for the destination, and add ``user`` to its users."""
@@ -330,6 +343,7 @@ class Sender:
 
         After an error the session is closed, and a transaction of the session is rolled back.
         """
+        yield from self._connection()  # a call that waits for the broker with others must not wait for their time-outs
         limit = self._limit  # the next start makes another semaphore
         yield limit.acquire
         try:

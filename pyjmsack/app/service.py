@@ -8,7 +8,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -95,8 +95,8 @@ class Service:
         self._started_in: int | None = None
         """The id of the process in which the app runs. ``None`` if the app does not run."""
         self._may_stop: deque[None] = deque()
-        """Has one entry for each run of the app. The caller of ``stop`` that takes the entry begins the stop. Only one
-        caller can take it, because ``pop`` is atomic."""
+        """Has one entry for each run of the app. The thread or task that takes the entry ends the run. Only one can
+        take it, because ``pop`` is atomic."""
         self._stopping: Task | None = None
         self._ended: Event
         self._in_time = True
@@ -374,11 +374,23 @@ class Service:
 
     # -- steps --------------------------------------------------------------------------------------------------
 
-    def _launch(self) -> list[Link]:
+    @contextmanager
+    def _starting(self) -> Iterator[None]:
+        """Begin to stop the app if its start is cancelled or fails, because the ``with`` block of the caller does not
+        begin, and so its end stops nothing.
+        """
         if self._running:
             raise IllegalStateException("the app is running already; stop the app first")
         if self._inherited:
             self._begin_anew()
+        try:
+            yield
+        except BaseException:
+            with suppress(RuntimeError):  # no thread can start, or the loop is closed: a later stop() tries again
+                self._begin_stop()
+            raise
+
+    def _launch(self) -> list[Link]:
         face, sender = self._face, self.sender
         self._ended = face.event()
         self._may_stop = deque([None])
@@ -405,10 +417,11 @@ class Service:
         return Container(self._face, listener, factory, self._stop_timeout)
 
     def _start(self) -> Steps[None]:
-        links = self._launch()
-        end = time.monotonic() + TRIED
-        for link in links:
-            yield partial(link.tried.wait, max(0.0, end - time.monotonic()))
+        with self._starting():
+            links = self._launch()
+            end = time.monotonic() + TRIED
+            for link in links:
+                yield partial(link.tried.wait, max(0.0, end - time.monotonic()))
 
     def _runs(self, listener: Listener) -> bool:
         return self._running and self._serving.runs(listener)
@@ -446,20 +459,30 @@ class Service:
         """
         if not self._running:
             return True
-        try:
-            self._may_stop.pop()
-        except IndexError:
-            pass
-        else:
-            self._stopping = self._face.spawn(self._end(), "pyjmsack-app-stop")
+        self._begin_stop()
         joined = CURRENT.get()
         if joined is not None and joined.works_for(self, self._face.here()):
             return False  # the function that calls stop() has not finished
         yield self._ended.wait
         return self._in_time
 
-    def _end(self) -> Steps[None]:
-        """Let the functions at work finish, and close the connections."""
+    def _begin_stop(self) -> None:
+        """Let a thread or task end this run of the app, unless another one is at work on that.
+
+        The thread itself takes the permission. If no thread can start, or Ctrl-C comes first, a later call begins the
+        stop.
+        """
+        if self._may_stop:
+            self._stopping = self._face.spawn(self._end(self._may_stop, self.sender.link), "pyjmsack-app-stop")
+
+    def _end(self, may_stop: deque[None], sending: Link) -> Steps[None]:
+        """Let the functions at work finish, and close the connections. After an interrupted start in a test, the sender
+        may have its next link already.
+        """
+        try:
+            may_stop.pop()
+        except IndexError:  # another thread or task ends this run, or has ended it
+            return
         try:
             start = time.monotonic()
             self._ticking.close()
@@ -469,9 +492,9 @@ class Service:
                 joined = yield from self._joined(container.link, task, start, self._stop_timeout + _CLOSING)
                 self._in_time = self._in_time and joined
             self._in_time = self._in_time and not any(container.left_behind for container, _ in serving)
-            self.sender.link.stop()  # the sender stops last, because listeners and their on_error may send
+            sending.stop()  # the sender stops last, because listeners and their on_error may send
             if self._sending is not None:
-                yield from self._joined(self.sender.link, self._sending, time.monotonic(), _CLOSING)
+                yield from self._joined(sending, self._sending, time.monotonic(), _CLOSING)
         finally:
             self._serving.forget()
             self._sending = None

@@ -179,7 +179,7 @@ class App(Service):
     async def start(self) -> None:
         """Start the listeners, the sender and the schedules. The call returns when each listener and the sender is
         ready or has failed in its first attempt, and after a minute at the latest. The app goes on trying while the
-        broker is away.
+        broker is away. If the call is cancelled, the app begins to stop.
 
         Raises:
             IllegalStateException: the app is running.
@@ -217,7 +217,8 @@ class App(Service):
         """
         self._stopped = Flag()
         async with self._signalled():
-            self._launch()
+            with self._starting():
+                self._launch()
             try:
                 await run(iter_wait(self._stopped))
             finally:

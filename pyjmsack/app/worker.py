@@ -225,9 +225,10 @@ class Worker:
         try:
             try:
                 convert: Callable[[Message, Any], Any] = listener.converter.from_message
-                if listener.arguments.body is not None and reads_on_thread(listener.converter, taken.message):
-                    read = partial(convert, taken.message, listener.arguments.body[0])
-                    convert = _given((yield self._away(read)))
+                if listener.arguments.body is not None:
+                    wanted = listener.arguments.body[0]
+                    if reads_on_thread(listener.converter, taken.message, wanted):
+                        convert = _given((yield self._away(partial(convert, taken.message, wanted))))
                 arguments = listener.arguments.bind(taken.message, session, convert)
                 result = yield partial(listener.function, **arguments)
                 if result is not None:

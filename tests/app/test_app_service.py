@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -302,6 +303,41 @@ def test_the_sender_may_be_used_by_many_threads_and_joins_only_in_the_listeners_
         collected.wait_for(1)
     assert [message.body for message in take(f"{queue_name}.out", 1)] == ["of another thread"]
     assert sorted(int(message.body) for message in take(f"{queue_name}.x", 40)) == [*range(40)]
+
+
+@pytest.mark.parametrize("first_fails", [False, True])
+def test_a_batch_of_a_task_is_not_torn_over_two_transactions(
+    broker_url: str, queue_name: str, take: Take, first_fails: bool
+) -> None:
+    """The listener ends while its task waits for the window of the producer."""
+    app = aio.App(f"{broker_url}{'&' if '?' in broker_url else '?'}jms.producerWindowSize=20000")
+    errors: list[str] = []
+
+    async def main() -> None:
+        second, tasks = asyncio.Event(), list[asyncio.Task[None]]()
+
+        @app.listener(queue_name)
+        async def receive(body: str) -> None:
+            if tasks:  # a second message, or the first message again
+                await asyncio.wait(tasks)
+                second.set()
+                return
+            tasks.append(asyncio.create_task(app.sender.send_many(f"{queue_name}.out", ["x" * 1000] * 60)))
+            await asyncio.sleep(0)
+            if first_fails:
+                raise ValueError("no")
+
+        async with app:
+            await app.sender.send_many(queue_name, ["1", "2"])
+            await asyncio.wait_for(second.wait(), 60)
+            with pytest.raises(IllegalStateException) as error:
+                await tasks[0]
+            errors.append(str(error.value))
+
+    asyncio.run(main())
+    found = re.search(r"after (\d+) of 60 bodies", errors[0])
+    assert found is not None
+    take(f"{queue_name}.out", 0 if first_fails else int(found[1]))
 
 
 def test_send_many_sends_all_or_none(broker_url: str, queue_name: str, take: Take) -> None:

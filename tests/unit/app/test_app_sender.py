@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import AsyncMock, MagicMock
 
 import pytest
 
 from pyjmsack import (
     App,
+    ConnectionLostException,
     IllegalStateException,
     InvalidDestinationException,
     JMSException,
     RequestTimedOutException,
     TextMessage,
+    aio,
 )
+from pyjmsack.app.joining import CURRENT, Joined
 
 
 def app_with(*requestors: Any) -> App:
@@ -104,3 +108,43 @@ def test_the_sender_of_another_app_does_not_join_the_transaction_of_a_listener()
     with pytest.raises(IllegalStateException, match="not running"):
         first.listeners["q"].call("x", sent=sent)
     assert [name for name, _ in sent] == ["here"]
+
+
+def test_no_body_of_a_batch_joins_a_transaction_after_the_listener_has_ended() -> None:
+    """A task of the listener waited for the window of the producer, and the rest of its bodies joined the transaction
+    of the next message."""
+
+    async def main() -> None:
+        app = aio.App("amqp://localhost:1")
+        producer, full, room = AsyncMock(), asyncio.Event(), asyncio.Event()
+
+        async def send(message: TextMessage, _: object) -> None:
+            sent.append(message.text)
+            if message.text == "2":
+                full.set()
+                await room.wait()
+
+        sent: list[str | None] = []
+        producer.send = send
+        joined = Joined(app, producer, None)
+        token = CURRENT.set(joined)
+        batch = asyncio.create_task(app.sender.send_many("q", ["1", "2", "3"]))
+        CURRENT.reset(token)
+        await full.wait()
+        joined.over = True
+        room.set()
+        with pytest.raises(IllegalStateException, match="after 2 of 3 bodies"):
+            await batch
+        assert sent == ["1", "2"]
+
+    asyncio.run(main())
+
+
+def test_a_send_does_not_wait_for_the_time_outs_of_other_sends_while_the_broker_is_away() -> None:
+    """At most 16 sends work at a time, and each of them waited for the broker before the next one began to wait."""
+    app = app_with()
+    sender = app.sender
+    sender.link.connection, sender._timeout = None, 0
+    sender._limit = MagicMock(**{"acquire.side_effect": AssertionError("the send waits for its turn")})
+    with pytest.raises(ConnectionLostException, match="no broker within 0 s"):
+        sender.send("q", "x")

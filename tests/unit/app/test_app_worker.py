@@ -32,6 +32,13 @@ from pyjmsack.app.container import Container
 from pyjmsack.app.worker import Worker
 
 
+@dataclass
+class Part:
+    """A type of a body."""
+
+    number: int
+
+
 def worker_of(app: Any, mock: type[MagicMock], *messages: Any, name: str = "orders") -> tuple[Worker, Any]:
     """Return a worker of a listener of the app, and a connection that has these messages for it, or one message."""
     session = mock()
@@ -318,9 +325,7 @@ class Noting(JsonConverter):
         return super().from_message(message, wanted)
 
 
-@pytest.mark.parametrize(
-    ("size", "own", "on_loop"), [(65_536, False, True), (65_537, False, False), (65_537, True, True)]
-)
+@pytest.mark.parametrize(("size", "own", "on_loop"), [(4096, False, True), (4097, False, False), (4097, True, True)])
 def test_large_json_is_read_on_a_thread_so_that_the_loop_goes_on(
     size: int, own: bool, on_loop: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -343,6 +348,25 @@ def test_large_json_is_read_on_a_thread_so_that_the_loop_goes_on(
     asyncio.run(app._face.run(worker.run(connection)))
     assert got == [({"a": 1}, "x", threading.get_ident())]
     assert (converter.threads == [threading.get_ident()]) is on_loop
+
+
+@pytest.mark.parametrize(
+    ("wanted", "types", "largest"),
+    [
+        *((each, {}, 65_536) for each in (Any, object, dict, list, str, bytes, int, None)),
+        *((each, {}, 4096) for each in (list[int], dict[str, int], Part, Part | None, Annotated[list[int], []])),
+        (Any, {"part": Part}, 4096),
+    ],
+)
+def test_json_that_is_built_as_a_type_is_read_on_a_thread_from_a_smaller_size_on(
+    wanted: Any, types: dict[str, type], largest: int
+) -> None:
+    """60 KB of JSON for a list of dataclasses stood a loop still for 0.3 seconds."""
+    converter = JsonConverter("_type" if types else None, types)
+    message = TextMessage("[]")
+    for size, on_thread in ((largest, False), (largest + 1, True)):
+        message._delivery = SimpleNamespace(size=size)
+        assert converters.reads_on_thread(converter, message, wanted) is on_thread
 
 
 @pytest.mark.parametrize("error", [StopIteration, SystemExit, ValueError])
