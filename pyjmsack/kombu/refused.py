@@ -107,13 +107,26 @@ def _check_names(headers: Mapping[str, Any]) -> None:
     task_id = headers.get("id")
     if not (isinstance(task_id, UUID) or (isinstance(task_id, str) and _SURROGATE.search(task_id) is None)):
         raise ValueError(f"the header id is {shown(task_id)}; expected a text")
-    _check_hidden(headers)
+    _check_attributes(headers)
 
 
-def _check_hidden(names: Mapping[str, Any]) -> None:
-    """Check that no header hides a part of Celery's object for a running task. The headers become its attributes."""
+def _check_attributes(names: Mapping[str, Any]) -> None:
+    """Check the attributes of Celery's object for a running task that Celery uses where its pool expects no error. The
+    headers and the links become these attributes."""
     if hidden := _CELERYS_OWN & names.keys():
         raise ValueError(f"the header {min(hidden)} hides a part of Celery; expected another name")
+    for name, fits in (("chain", _is_signature), ("errbacks", _is_named)):
+        tasks = names.get(name)
+        if tasks and not (isinstance(tasks, list | tuple) and all(map(fits, tasks))):
+            raise ValueError(f"the header {name} is {shown(tasks)}; expected a list of tasks")
+
+
+def _is_signature(task: Any) -> bool:
+    return isinstance(task, Mapping) and isinstance(task.get("options"), Mapping)
+
+
+def _is_named(task: Any) -> bool:
+    return isinstance(task, str | Mapping)
 
 
 def _check_parts(body: Any) -> None:
@@ -125,7 +138,7 @@ def _check_parts(body: Any) -> None:
     if links and not (isinstance(links, Mapping) and all(isinstance(name, str) for name in links)):
         raise ValueError(f"the third part of the body is {shown(links)}; expected names and values")
     if links:
-        _check_hidden(links)
+        _check_attributes(links)
         if "id" in links:
             raise ValueError("the third part of the body has an id; expected the id in the headers")
 

@@ -178,7 +178,11 @@ class Jolokia:
             ConnectionLostException: nobody answers at the URL.
             JMSException: the answer is an error, or is not from Jolokia.
         """
-        document = read_json(self._post(json.dumps(_document(request)).encode()), _MOST_VALUES)
+        answer = self._post(json.dumps(_document(request)).encode())
+        try:
+            document = read_json(answer, _MOST_VALUES)
+        except (RecursionError, ValueError) as error:
+            raise JMSException(f"the answer of {self.url} cannot be read as JSON: {shown(str(error))}") from error
         if not isinstance(document, dict) or "status" not in document:
             raise JMSException(
                 f"{self.url} is not the URL of a Jolokia agent, because its answer has no status; "
@@ -206,7 +210,7 @@ class Jolokia:
                 raise self._refused(error.code) from None
         except TimeoutError as error:
             raise RequestTimedOutException(f"Jolokia at {self.url} did not answer in {self._timeout:g} s") from error
-        except (HTTPException, OSError) as error:
+        except (HTTPException, OSError, UnicodeError) as error:  # a host or a path may have characters of no URL
             reason = getattr(error, "reason", error)
             raise ConnectionLostException(f"cannot connect to Jolokia at {self.url}: {reason}") from error
 

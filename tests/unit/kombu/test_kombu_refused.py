@@ -56,6 +56,11 @@ def test_what_celery_sends_is_taken(headers: dict[str, Any]) -> None:
         ("id", None),
         ("id", "\ud800"),
         ("get", 1),
+        ("chain", "x"),
+        ("chain", [1]),
+        ("chain", [{"task": "add"}]),
+        ("errbacks", 5),
+        ("errbacks", [[1, 2]]),
         ("_children", [1]),
     ],
 )
@@ -72,7 +77,10 @@ def test_a_header_of_a_wrong_type_is_named(name: str, value: Any, version: str) 
         check_task(message)
 
 
-@pytest.mark.parametrize("links", [None, {}, {"callbacks": None, "chord": None}, [], 0])
+@pytest.mark.parametrize(
+    "links",
+    [None, {}, {"chain": [{"task": "a", "options": {}}], "errbacks": [{}]}, {"callbacks": None, "chord": None}, [], 0],
+)
 def test_links_to_other_tasks_are_taken(links: Any) -> None:
     check_task(SimpleNamespace(headers={"task": "add", "id": "one"}, payload=([1, 2], {}, links)))
 
@@ -91,8 +99,8 @@ def test_a_body_of_three_characters_or_names_is_no_body_of_three_parts(body: Any
         check_task(SimpleNamespace(headers={"task": "add", "id": "one"}, payload=body))
 
 
-@pytest.mark.parametrize("name", ["get", "_children", "id"])
-def test_links_that_hide_a_part_of_the_running_task_are_refused(name: str) -> None:
+@pytest.mark.parametrize("name", ["get", "_children", "id", "chain", "errbacks"])
+def test_links_that_would_end_a_thread_of_the_pool_are_refused(name: str) -> None:
     """Celery makes one object of the headers and the links, and uses the object where the pool expects no error."""
     with pytest.raises(ValueError, match=f" {name}.*expected"):
         check_task(SimpleNamespace(headers={"task": "add", "id": "one"}, payload=[[1, 2], {}, {name: 1}]))

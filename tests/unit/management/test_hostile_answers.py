@@ -15,6 +15,8 @@ import pytest
 from pyjmsack import ConnectionFactory, JMSException, RequestTimedOutException, aio
 from pyjmsack import management as blocking
 from pyjmsack.management import aio as tasks
+from pyjmsack.management.jolokia import Jolokia
+from pyjmsack.management.model import Request
 
 FACTORY = "amqp://localhost"
 Server = Callable[..., tuple[str, list[bytes]]]
@@ -91,6 +93,32 @@ def test_an_answer_that_is_none_of_jolokia_is_a_jms_exception(name: str, server:
 
     with pytest.raises(JMSException):
         asyncio.run(ask())
+
+
+UNREADABLE = {
+    "empty": b"",
+    "no-json": b"<html>",
+    "deep": b"[" * 200_000,
+    "long-number": b'{"status": 200, "value": ' + b"9" * 5000 + b"}",
+    "many-values": b"[" + b"[]," * 1_600_000 + b"0]",
+    "not-utf-8": b'"\xff"',
+    "compressed": b"\x1f\x8b" + bytes(100),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_the_error_of_an_answer_that_cannot_be_read_names_the_url(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was an error of Python's parser."""
+    monkeypatch.setattr(Jolokia, "_post", lambda agent, question: UNREADABLE[name])
+    with pytest.raises(JMSException, match="the answer of http://host/x cannot be read as JSON: ") as caught:
+        Jolokia("http://me:secret@host/x", 10).ask(Request("a:b=c", ("x",)))
+    assert len(str(caught.value)) < 1_000
+
+
+@pytest.mark.parametrize("url", ["http://a..b:1/x", "http://127.0.0.1:1/\u20ac"])
+def test_a_url_with_characters_of_no_url_is_a_jms_exception(url: str) -> None:
+    with pytest.raises(JMSException):
+        Jolokia(url, 10).ask(Request("a:b=c", ("x",)))
 
 
 def test_a_long_reason_is_cut_in_the_error(server: Server) -> None:
