@@ -130,6 +130,8 @@ class Listener:
         self.low, self.high = span(settings.concurrency)
         self.retry = settings.retry
         self.failures = Failures()
+        self.unanswered = Failures()
+        """The messages whose answers the broker refused."""
         self.reply_to = None if settings.reply_to is None else destination_of(settings.reply_to)
         self._face = face
         self._check()

@@ -48,6 +48,10 @@ class Failures:
             self._times.popitem(last=False)  # one step, because several threads may fail at the same time
         return times
 
+    def has(self, key: Hashable | None) -> bool:
+        """Return whether this message is remembered."""
+        return key is not None and hash(key) in self._times
+
     def forget(self, key: Hashable | None) -> None:
         """Forget the failures of a message that is done, because another message may have the same identity."""
         if key is not None:

@@ -13,8 +13,15 @@ from pyjmsack.app.converters import reads_on_thread
 from pyjmsack.app.joining import CURRENT, Joined
 from pyjmsack.app.listener import Listener, destination_of
 from pyjmsack.app.steps import Away, Face, Step, Steps, Task
-from pyjmsack.destination import Destination
-from pyjmsack.errors import JMSException, MessageFormatException, TransactionRolledBackException
+from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
+from pyjmsack.errors import (
+    ConnectionLostException,
+    IllegalStateException,
+    JMSException,
+    MessageFormatException,
+    RequestTimedOutException,
+    TransactionRolledBackException,
+)
 from pyjmsack.loggers import Shortened, get_logger
 from pyjmsack.message import Message
 from pyjmsack.message.base import shown_id
@@ -75,9 +82,34 @@ class Taken(NamedTuple):
         return None if identity is None else (self.destination, identity)
 
 
+def _was_refused(error: TransactionRolledBackException) -> bool:
+    """Return whether the broker refused a send of the transaction, and so will probably refuse the send again."""
+    lost = ConnectionLostException, RequestTimedOutException, IllegalStateException
+    return not error.in_doubt and isinstance(error.__cause__, JMSException) and not isinstance(error.__cause__, lost)
+
+
 def _given(body: Any) -> Callable[[Message, Any], Any]:
     """Return a function that returns a body that was read before."""
     return lambda message, wanted: body
+
+
+class _Reply(NamedTuple):
+    """The answer to a message."""
+
+    message: Message
+    where: Destination
+    how: dict[str, Any]
+    late: bool
+    """Whether the answer is sent behind the commit, because the broker refused the answer of an earlier delivery. The
+    requester has probably gone, with the temporary queue for its answers, and then each commit would fail."""
+
+    @property
+    def may_be_late(self) -> bool:
+        return isinstance(self.where, TemporaryQueue | TemporaryTopic)
+
+    def send(self, producer: Any) -> Step:
+        """Return the step that sends the answer."""
+        return partial(producer.send, self.message, self.where, **self.how)
 
 
 class Worker:
@@ -222,6 +254,7 @@ class Worker:
         listener = self._listener
         joined = Joined(listener.app, producer, self._face.here(), over=not self.transacted, listener=listener)
         token = CURRENT.set(joined)
+        reply: _Reply | None = None
         try:
             try:
                 convert: Callable[[Message, Any], Any] = listener.converter.from_message
@@ -232,7 +265,9 @@ class Worker:
                 arguments = listener.arguments.bind(taken.message, session, convert)
                 result = yield partial(listener.function, **arguments)
                 if result is not None:
-                    yield from self._answer(producer, taken, result)
+                    reply = yield from self._reply(taken, result)
+                    if reply is not None and not reply.late:
+                        yield reply.send(producer)
             finally:
                 joined.over = True
         except BaseException as error:  # a ``sys.exit()`` in a listener does not end the service
@@ -244,23 +279,25 @@ class Worker:
         else:
             if processed is not None:
                 processed(None)
-            yield from self._succeeded(session, taken)
+            yield from self._succeeded(session, producer, taken, reply)
         finally:
             joined.done = True
             CURRENT.reset(token)
 
-    def _answer(self, producer: Any, taken: Taken, result: object) -> Steps[None]:
+    def _reply(self, taken: Taken, result: object) -> Steps[_Reply | None]:
+        """Return the answer that the listener returned. ``None`` if the answer has no destination."""
         listener, message = self._listener, taken.message
         given = result if isinstance(result, Answer) else Answer(result)
         where = message.reply_to or listener.reply_to if given.to is None else destination_of(given.to)
         if where is None:
             self._warn_of_answer()
-            return
+            return None
         answer = listener.converter.to_message(given.body)
         for name, value in (given.properties or {}).items():
             answer.properties[name] = value
         answer.correlation_id = message.correlation_id or taken.message_id
-        yield partial(producer.send, answer, where, **given.how())
+        late = bool(listener.unanswered) and listener.unanswered.has((yield from self._key(taken)))
+        return _Reply(answer, where, given.how(), late)
 
     def _warn_of_answer(self) -> None:
         if not self._warned:
@@ -269,7 +306,7 @@ class Worker:
                 "listener %r returned a value, but neither the message nor the listener has a reply_to", self._name
             )
 
-    def _succeeded(self, session: Any, taken: Taken) -> Steps[None]:
+    def _succeeded(self, session: Any, producer: Any, taken: Taken, reply: _Reply | None) -> Steps[None]:
         if self.transacted:
             try:
                 yield session.commit
@@ -282,12 +319,26 @@ class Worker:
                     else "the broker rolled back, and the message is delivered again"
                 )
                 log.warning("listener %r: %s: %s", self._name, outcome, error)
+                if reply is not None and reply.may_be_late and _was_refused(error):
+                    self._listener.unanswered.add((yield from self._key(taken)))
                 return
+            if reply is not None and reply.late:
+                yield from self._answer_late(session, producer, taken, reply)
         elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
             yield taken.message.accept  # accept() does nothing if the listener chose an outcome itself
         if self._counts_failures and self._listener.failures:
             self._listener.failures.forget((yield from self._key(taken)))
         self.counts.succeeded += 1
+
+    def _answer_late(self, session: Any, producer: Any, taken: Taken, reply: _Reply) -> Steps[None]:
+        """Send an answer behind the commit of its message. Nobody gets the answer if the broker refuses it again."""
+        self._listener.unanswered.forget((yield from self._key(taken)))
+        try:
+            yield reply.send(producer)
+            yield session.commit
+        except JMSException as error:
+            self._undone = True
+            log.warning("listener %r: nobody gets the answer to %s: %s", self._name, shown_id(taken.message_id), error)
 
     @property
     def _name(self) -> str:

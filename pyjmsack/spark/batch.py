@@ -10,7 +10,7 @@ from itertools import count, islice
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from pyjmsack import Queue
+from pyjmsack import Message, Queue
 from pyjmsack.spark.columns import to_batch
 from pyjmsack.spark.options import OptionError, Options
 from pyjmsack.spark.pull import Place, identities, is_waiting, read_pull
@@ -124,6 +124,18 @@ class JmsBrowseReader(DataSourceReader):
             connection.start()
             with session.create_browser(Queue(str(options.queue)), options.selector) as browser:
                 looking = islice(iter(browser), options.limit)
-                while messages := list(islice(looking, _LOOK)):
+                while messages := _some(looking, options.maxBytesPerPartition):
                     times = [datetime.now(timezone.utc)] * len(messages)
                     yield to_batch(messages, times, (0, 0), options.dedupKey, options.includeBody)
+
+
+def _some(looking: Iterator[Message], most_bytes: int) -> list[Message]:
+    """Return the next messages, at most ``_LOOK``. The last one is the one with which ``most_bytes`` are reached."""
+    messages: list[Message] = []
+    size = 0
+    for message in islice(looking, _LOOK):
+        messages.append(message)
+        size += message._delivery.size
+        if size >= most_bytes:
+            break
+    return messages
