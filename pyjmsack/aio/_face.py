@@ -8,7 +8,7 @@ from functools import partial
 from time import monotonic
 
 from pyjmsack.aio._ending import destroyed
-from pyjmsack.aio._runtime import DONE, AioRuntime, Done, SessionLock, end_if_cancelled, ends_task
+from pyjmsack.aio._runtime import DONE, AioRuntime, Done, SessionLock, ends_task, is_cancelled
 from pyjmsack.core.facade import refuse_pickle
 from pyjmsack.core.listening import BATCH, Call, Listening
 from pyjmsack.core.session import Session
@@ -75,7 +75,7 @@ class SessionFace:
                             return
                     else:
                         call.worker.submit(partial(self._call, listening, call))
-                if monotonic() >= until:
+                if monotonic() >= until or is_cancelled():  # then the dispatcher continues in a new task
                     break
             await asyncio.sleep(0)  # let other tasks have the loop
         except BaseException as error:
@@ -104,7 +104,6 @@ class SessionFace:
             await self._end(listening, call, processing, error)
         if ends_task(error):
             raise error
-        end_if_cancelled()
 
     async def _end(
         self, listening: Listening, call: Call, processing: Processed | None, error: BaseException | None

@@ -31,8 +31,8 @@ __all__ = [
     "Opening",
     "SessionLock",
     "TaskDispatcher",
-    "end_if_cancelled",
     "ends_task",
+    "is_cancelled",
     "make_task",
     "thread_of",
 ]
@@ -278,19 +278,15 @@ def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
     return error is not None and not isinstance(error, Exception)
 
 
-def end_if_cancelled() -> None:
-    """End this task if somebody cancelled the task, and a listener caught the ``CancelledError`` and went on. Otherwise
-    ``asyncio.run`` would wait for the task as long as messages come.
+def is_cancelled() -> bool:
+    """Return whether somebody has cancelled this task, although nobody raises the error any more.
 
-    Before Python 3.11 nothing is done, because a task does not know there whether a cancellation was only the end of a
-    time limit.
-
-    Raises:
-        asyncio.CancelledError: somebody cancelled this task.
+    A listener may have caught the ``CancelledError`` and gone on. Then ``asyncio.run`` waits for the end of the task.
+    Or the listener had a time limit, or a task group, after which the count of cancellations stayed too high, as in
+    Python 3.11 and 3.12. The task must come from :func:`make_task`.
     """
     cancelling = getattr(asyncio.current_task(), "cancelling", None)
-    if HAS_CANCELLING and cancelling is not None and cancelling():
-        raise asyncio.CancelledError
+    return cancelling is not None and cancelling() > 0
 
 
 _inside: ContextVar[object] = ContextVar("pyjmsack_inside", default=None)
@@ -322,6 +318,8 @@ class TaskDispatcher:
         self._task: asyncio.Task[None] | None = None
         self._pausing = False
         """Whether queued calls wait for the next task, because the last task was ended from outside."""
+        self._pause = _AGAIN
+        """Seconds until the next task, if this one ends before the queued calls."""
         self._waiters: list[Completion[None]] = []
         self._behind: set[Completion[None]] = set()
         """The callers of :meth:`through`. When the loop is shut down, the calls before them never run."""
@@ -357,7 +355,6 @@ class TaskDispatcher:
                 result = self._calls.popleft()()
                 if inspect.isawaitable(result):
                     await result
-                    end_if_cancelled()
             except BaseException as error:
                 if ends_task(error):
                     raise
@@ -365,18 +362,23 @@ class TaskDispatcher:
             finally:
                 self._call = None
             self._release_waiters()
+            if is_cancelled():
+                self._pause = 0.0
+                return  # the queued calls run in a new task
         self._task = None
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Continue in a new task, after a pause, if this task ended before its calls were done: somebody cancelled the
-        task, perhaps before its first step, or a call raised an error such as ``SystemExit``.
+        """Continue in a new task if this task ended before its calls were done: somebody cancelled the task, perhaps
+        before its first step, or a call raised an error such as ``SystemExit``. Then there is a pause. There is none if
+        a call caught the cancellation, because its count may also be too high.
         """
         if self._task is task:
             self._task = None
             self._pausing = bool(self._calls) and not self._ending.over
             self._release_waiters()
+            pause, self._pause = self._pause, _AGAIN
             if self._pausing:
-                self._loop.call_later(_AGAIN, self._go_on)
+                self._loop.call_later(pause, self._go_on)
 
     def _go_on(self) -> None:
         if self._pausing:

@@ -37,7 +37,6 @@ class Container:
     def __init__(self, face: Face, listener: Listener, factory: Any, stop_timeout: float) -> None:
         self.listener = listener
         self._face = face
-        self._away = face.away(f"pyjmsack-app-{listener.name}-reader")
         self._stop_timeout = stop_timeout
         self._workers: list[Worker] = []
         self._ended = Counts()
@@ -147,7 +146,7 @@ class Container:
 
     def _hire(self, connection: Any, idle: float | None) -> None:
         wake = self.link.wake.set
-        worker = Worker(self._face, self.listener, self._away, lambda: self.link.stopping, wake, self._begun, idle)
+        worker = Worker(self._face, self.listener, lambda: self.link.stopping, wake, self._begun, idle)
         self._workers.append(worker)
         worker.task = self._face.spawn(worker.run(connection), f"pyjmsack-app-{self.listener.name}")
 

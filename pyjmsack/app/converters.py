@@ -12,7 +12,7 @@ from pyjmsack.errors import MessageFormatException
 from pyjmsack.json_text import MOST_VALUES, read_json
 from pyjmsack.message import BytesMessage, MapMessage, Message, TextMessage
 
-__all__ = ["Converter", "JsonConverter", "reads_on_thread"]
+__all__ = ["Converter", "JsonConverter", "is_large", "reads_on_thread"]
 
 _LARGE = 1 << 16
 """The size in bytes of a message that takes a loop too long to read as plain JSON."""
@@ -230,4 +230,9 @@ def reads_on_thread(converter: Converter, message: Message, wanted: Any) -> bool
     if type(converter) is not JsonConverter or message._delivery is None:
         return False
     typed = bool(converter.types) or not any(wanted is each for each in _PLAIN)
-    return bool(message._delivery.size > (_LARGE_TYPED if typed else _LARGE))
+    return is_large(message) or (typed and bool(message._delivery.size > _LARGE_TYPED))
+
+
+def is_large(message: Message) -> bool:
+    """Return whether a received message has more than 64 KiB."""
+    return bool(message._delivery.size > _LARGE)

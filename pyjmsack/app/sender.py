@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 from pyjmsack.app.answer import how_to_send
-from pyjmsack.app.converters import Converter, reads_on_thread
+from pyjmsack.app.converters import Converter, is_large, reads_on_thread
 from pyjmsack.app.joining import CURRENT, Joined, Sends
 from pyjmsack.app.link import Link
 from pyjmsack.app.listener import destination_of
@@ -45,11 +45,17 @@ class _Kept:
     itself, and closes the requestor if no user is left and the table does not have the requestor any more.
     """
 
-    def __init__(self, connection: Any, requestor: Any, user: object, away: Away) -> None:
+    def __init__(self, connection: Any, requestor: Any, user: object, away: Away, away_large: Away) -> None:
         self.connection = connection
         self.requestor = requestor
         self.users = {user}
-        self.away = away
+        self._away = away
+        self._away_large = away_large
+
+    def away(self, reply: Message) -> Away:
+        """Return the function that makes a step of reading this reply. A large reply is read in another thread, because
+        smaller ones must not wait for it."""
+        return self._away_large if is_large(reply) else self._away
 
 
 class _Lent(NamedTuple):
@@ -282,7 +288,7 @@ class Sender:
         finally:
             yield from self._leave(destination, kept, user)
         read = partial(self._converter.from_message, reply, wanted)
-        return (yield kept.away(read)) if reads_on_thread(self._converter, reply, wanted) else read()
+        return (yield kept.away(reply)(read)) if reads_on_thread(self._converter, reply, wanted) else read()
 
     def _requestor(self, destination: Destination, user: object) -> Steps[_Kept]:
         """Return a requestor for the destination, and add ``user`` to its users."""
@@ -296,7 +302,8 @@ class Sender:
 
         def use(lent: _Lent) -> Steps[_Kept]:
             requestor = yield partial(lent.session.create_requestor, destination)
-            return _Kept(lent.connection, requestor, user, self._face.away("pyjmsack-app-reply"))
+            aways = self._face.away("pyjmsack-app-reply"), self._face.away("pyjmsack-app-large-reply")
+            return _Kept(lent.connection, requestor, user, *aways)
 
         kept = yield from self._borrowed(self._pool, AckMode.AUTO_ACKNOWLEDGE, use)
         # if two calls make a requestor at the same time, the table gets only one of the two requestors; the call that

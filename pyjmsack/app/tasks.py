@@ -46,8 +46,8 @@ async def run(steps: Steps[Any]) -> Any:
 class _OwnThread:
     """Calls functions in a thread, one after another. The thread ends when it has nothing to do.
 
-    Each listener and each requestor has its own, because its messages must not wait for those of another one. The
-    threads of the loop are not used, because the program may keep all of them busy.
+    Each worker of a listener has its own, because its message must not wait for that of another one. The threads of the
+    loop are not used, because the program may keep all of them busy.
     """
 
     def __init__(self, name: str) -> None:

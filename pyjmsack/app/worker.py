@@ -12,7 +12,7 @@ from pyjmsack.app.answer import Answer
 from pyjmsack.app.converters import reads_on_thread
 from pyjmsack.app.joining import CURRENT, Joined
 from pyjmsack.app.listener import Listener, destination_of
-from pyjmsack.app.steps import Away, Face, Step, Steps, Task
+from pyjmsack.app.steps import Face, Step, Steps, Task
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
 from pyjmsack.errors import (
     ConnectionLostException,
@@ -118,7 +118,6 @@ class Worker:
     Args:
         face: the face of the app.
         listener: the listener to call.
-        away: makes a step of a function that takes long; the same for all workers of the listener.
         stopping: returns whether the worker shall take no further message.
         changed: called when the worker is ready, when more messages wait in its inbox, and when the worker has ended.
         begun: called when the worker has begun a message.
@@ -129,7 +128,6 @@ class Worker:
         self,
         face: Face,
         listener: Listener,
-        away: Away,
         stopping: Callable[[], bool],
         changed: Callable[[], None],
         begun: Callable[[], None],
@@ -137,7 +135,7 @@ class Worker:
     ) -> None:
         self._face = face
         self._listener = listener
-        self._away = away
+        self._away = face.away(f"pyjmsack-app-{listener.name}-reader")
         self._stopping = stopping
         self._changed = changed
         self._begun = begun

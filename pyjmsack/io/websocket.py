@@ -77,10 +77,15 @@ class WebSocketEngine:
 
     # -- the engine, for the driver -----------------------------------------------------------------------------
 
-    def connection_made(self, stream: Stream) -> None:
-        """Send the request that opens the WebSocket."""
+    def opening(self, stream: Stream) -> None:
+        """Let the protocol know its stream, so that it can end the stream at any time."""
         self._stream = stream
         self.encrypted = stream.encrypted
+        self._inner.opening(self)
+
+    def connection_made(self, stream: Stream) -> None:
+        """Send the request that opens the WebSocket."""
+        self.opening(stream)
         host = str(self._endpoint).partition("://")[2]
         self._output += self._connection.send(
             events.Request(host=host, target="/", subprotocols=[self._subprotocol], extra_headers=self._headers)

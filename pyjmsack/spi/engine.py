@@ -22,6 +22,12 @@ Piece = Callable[[bytes, "JMSException | None"], None]
 class Engine(Protocol):
     """The protocol of one connection, without a socket and without a clock. Every method runs on the loop."""
 
+    def opening(self, stream: Stream) -> None:
+        """Remember the stream of a WebSocket that still opens, because the caller may give up before it is open. Until
+        :meth:`connection_made` the engine may only end the stream.
+        """
+        ...
+
     def connection_made(self, stream: Stream) -> None:
         """Begin the protocol, because the stream is open. ``stream.encrypted`` tells whether the stream uses TLS."""
         ...

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from shared_brokers import Served
 
 from pyjmsack import (
     App,
@@ -270,6 +271,32 @@ def test_what_a_listener_returns_answers_a_request_else_goes_to_reply_to(
         with pytest.raises(RequestTimedOutException):
             app.sender.request(f"{queue_name}.nowhere", Email("x"), timeout=0.1)
     assert (answer.body, answer.correlation_id) == ('{"number": 6}', "c-1")
+
+
+@pytest.mark.parametrize("protocol", ["amqp", "stomp"])
+def test_a_requester_that_has_left_costs_itself_alone(
+    protocol: str, brokers: Callable[[str], Served], queue_name: str
+) -> None:
+    """Classic refused its answer for ever, and nobody else got an answer. Artemis drops such answers."""
+    broker_url = getattr(brokers("classic-6"), f"{protocol}_url")
+    with (
+        ConnectionFactory(broker_url).create_context() as context,
+        context.create_requestor(context.create_queue(queue_name)) as requestor,
+        pytest.raises(RequestTimedOutException),
+    ):
+        requestor.request("gone", timeout=0.1)
+    app = App(broker_url)
+    calls = Collected()
+
+    @app.listener(queue_name)
+    def answer(body: str) -> str:
+        calls.add(body)
+        return body.upper()
+
+    with app:
+        assert app.sender.request(queue_name, "here", timeout=20) == "HERE"
+    assert calls.items.count("here") == 1
+    assert 1 <= calls.items.count("gone") <= 2
 
 
 def _receipt(email: Email) -> Receipt:

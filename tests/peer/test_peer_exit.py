@@ -12,8 +12,6 @@ from peer import text
 from peer_faces import PATIENCE, SyncFace
 from stomp_peer import start
 
-from pyjmsack.aio._runtime import HAS_CANCELLING
-
 START = """
 import sys, pyjmsack
 connection = pyjmsack.ConnectionFactory(sys.argv[1]).create_connection()
@@ -165,12 +163,12 @@ def test_no_listener_of_asyncio_starts_after_the_end_of_the_program_s127(sync: S
     assert not re.search("RuntimeError|ValueError|GeneratorExit|destroyed|never awaited", errors), errors
 
 
-@pytest.mark.skipif(not HAS_CANCELLING, reason="a task knows since Python 3.11 that it was cancelled")
 @pytest.mark.parametrize("concurrency", [1, 2])
-def test_a_listener_that_catches_its_cancellation_is_the_last_one_of_the_program_s127(
+def test_a_listener_that_catches_its_cancellation_does_not_keep_the_program_alive_s127(
     sync: SyncFace, concurrency: int
 ) -> None:
-    """``asyncio.run`` did not return as long as messages came, and each message started the listener."""
+    """``asyncio.run`` did not return as long as messages came, and each message started the listener. One more may
+    begin, and is cancelled too."""
     peer = sync.peer(messages=[text(str(number)) for number in range(20)])
     source = LISTENS.replace("MODE", "1").replace("END", "pass") + RUN
     source = source.replace("    await asyncio.sleep(3600)\n", CATCHES)
@@ -179,7 +177,7 @@ def test_a_listener_that_catches_its_cancellation_is_the_last_one_of_the_program
     child = program(source, peer.url, stdout=subprocess.PIPE)
     printed, errors = child.communicate(timeout=PATIENCE)
     assert (child.returncode, errors) == (0, "")
-    assert len(printed.split()) <= concurrency
+    assert len(printed.split()) <= 2 * concurrency
 
 
 @pytest.mark.parametrize("mode", [1, 2, 101])

@@ -363,6 +363,13 @@ class AmqpEngine(ABC):
 
     # -- the byte contract (spi.engine.Engine) ------------------------------------------------------------------
 
+    def opening(self, stream: Stream) -> None:
+        """Remember the stream, so that :meth:`abort` ends it although it is not open yet."""
+        if self.failed is not None:
+            stream.abort()
+            return
+        self.stream = stream
+
     def connection_made(self, stream: Stream) -> None:
         """Start the SASL login, or start AMQP at once if the user switched SASL off."""
         if self.failed is not None:

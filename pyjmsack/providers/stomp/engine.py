@@ -134,6 +134,13 @@ class StompEngine:
 
     # -- bytes --------------------------------------------------------------------------------------------------
 
+    def opening(self, stream: Stream) -> None:
+        """Remember the stream, so that :meth:`abort` ends it although it is not open yet."""
+        if self.failed is not None:
+            stream.abort()
+            return
+        self.stream = stream
+
     def connection_made(self, stream: Stream) -> None:
         """Begin the protocol, because the stream is open."""
         if self.failed is not None:  # the caller gave up while the stream was being opened

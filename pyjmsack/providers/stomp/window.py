@@ -138,9 +138,12 @@ class Window:
             self._widen()
 
     def make_room(self) -> None:
-        """Open another subscription if the messages that the caller put aside fill the window (S116). A consumer that
-        gets one message at a time after a loss waits for the end of this time instead."""
-        if not self._subscriptions.single:
+        """Open another subscription if the messages that the caller put aside fill the window (S116).
+
+        Artemis would end the connection, with all its other consumers, if the queue has a limit on its consumers.
+        Therefore a consumer of Artemis waits.
+        """
+        if not self._shared.dialect.routed:
             self.pull()
 
     def _widen(self) -> None:

@@ -17,18 +17,23 @@ import pytest
 
 from pyjmsack import (
     App,
+    ConnectionLostException,
+    Destination,
     Header,
+    JMSException,
     JsonConverter,
     Message,
     MessageFormatException,
     Queue,
+    RequestTimedOutException,
     Retry,
+    TemporaryQueue,
+    TemporaryTopic,
     TextMessage,
     TransactionRolledBackException,
     aio,
 )
 from pyjmsack.app import converters
-from pyjmsack.app.container import Container
 from pyjmsack.app.worker import Worker
 
 
@@ -49,8 +54,7 @@ def worker_of(app: Any, mock: type[MagicMock], *messages: Any, name: str = "orde
     connection = mock()
     connection.create_session.return_value = session
     listener = app.listeners[name]
-    away = Container(app._face, listener, MagicMock(), 1.0)._away
-    return Worker(app._face, listener, away, lambda: False, lambda: None, lambda: None, None), connection
+    return Worker(app._face, listener, lambda: False, lambda: None, lambda: None, None), connection
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, BaseException])
@@ -149,6 +153,83 @@ def test_after_a_message_that_was_not_done_the_next_one_gets_a_new_producer() ->
     assert (worker.counts.rolled_back, worker.counts.succeeded) == (1, 2)
     assert session.create_producer.call_count == 2, "one more, and not one for each message"
     producers[0].close.assert_called_once_with()
+
+
+def requests(number: int, reply_to: Destination | None) -> list[Message]:
+    """Return as many deliveries of one request."""
+    found: list[Message] = []
+    for _ in range(number):
+        message = TextMessage("1")
+        message.reply_to, message._message_id, message._delivery = reply_to, "ID:1", MagicMock(heavy=False, size=1)
+        message._delivery.identity.return_value = b"1"
+        found.append(message)
+    return found
+
+
+def rolled_back(cause: Exception, *, in_doubt: bool = False) -> TransactionRolledBackException:
+    error = TransactionRolledBackException("one of its sends failed", in_doubt=in_doubt)
+    error.__cause__ = cause
+    return error
+
+
+REFUSED = JMSException("the destination temp-queue://ID:2 does not exist")
+
+
+@pytest.mark.parametrize(
+    ("error", "reply_to", "late"),
+    [
+        (rolled_back(REFUSED), TemporaryQueue("ID:2"), True),
+        (rolled_back(REFUSED), TemporaryTopic("ID:2"), True),
+        (rolled_back(REFUSED), Queue("answers"), False),
+        (rolled_back(ConnectionLostException("lost")), TemporaryQueue("ID:2"), False),
+        (rolled_back(RequestTimedOutException("late")), TemporaryQueue("ID:2"), False),
+        (rolled_back(REFUSED, in_doubt=True), TemporaryQueue("ID:2"), False),
+    ],
+    ids=["queue", "topic", "not temporary", "lost", "timed out", "in doubt"],
+)
+def test_an_answer_that_the_broker_refused_is_sent_behind_the_commit_if_nobody_may_wait_for_it(
+    error: TransactionRolledBackException, reply_to: Destination, late: bool
+) -> None:
+    """On Classic one requester that had left stopped its listener: each commit failed with the answer, for ever."""
+    app = App("amqp://localhost:1")
+
+    @app.listener("orders")
+    def order(body: int) -> int:
+        return body
+
+    worker, connection = worker_of(app, MagicMock, *requests(2, reply_to))
+    session = connection.create_session.return_value
+    session.commit.side_effect = [error, None, rolled_back(REFUSED)]
+    app._face.run(worker.run(connection))
+    steps = [call[0] for call in session.mock_calls if call[0] in ("commit", "create_producer().send")]
+    again = ["commit", "create_producer().send", "commit"] if late else ["create_producer().send", "commit"]
+    assert steps == ["create_producer().send", "commit", *again]
+    assert (worker.counts.rolled_back, worker.counts.succeeded, worker.counts.failed) == (1, 1, 0)
+    assert worker.error is None
+    assert not worker._listener.unanswered
+
+
+def test_a_large_message_of_one_worker_does_not_hold_up_another_one() -> None:
+    """All workers of a listener shared one thread: 5 KB waited for 8 s behind 10 MB."""
+    app = aio.App("amqp://localhost:1")
+
+    @app.listener("orders")
+    async def order(body: str) -> None: ...
+
+    workers = [worker_of(app, AsyncMock)[0] for _ in range(2)]
+    begun, go_on = threading.Event(), threading.Event()
+
+    def takes_long() -> bool:
+        begun.set()
+        return go_on.wait(60)
+
+    async def main() -> None:
+        slow = asyncio.ensure_future(workers[0]._away(takes_long)())
+        assert await workers[1]._away(lambda: begun.wait(60))()
+        go_on.set()
+        assert await slow
+
+    asyncio.run(main())
 
 
 def test_a_send_of_the_app_ends_while_failover_looks_for_a_broker() -> None:

@@ -933,6 +933,30 @@ def test_what_ends_the_task_of_a_listener_ends_no_other_call_s127(way: str, monk
     assert seen == ["first"]
 
 
+def test_a_call_that_leaves_a_count_of_cancellations_behind_delays_no_other_s127(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A task group whose child fails leaves it in Python 3.11 and 3.12, and so do some libraries after a time limit."""
+    monkeypatch.setattr(_runtime, "_AGAIN", 3600)
+    later: list[bool] = []
+
+    async def first() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        dispatcher = TaskDispatcher(asyncio.get_running_loop(), "test", Ending())
+        dispatcher.submit(first)
+        dispatcher.submit(lambda: later.append(_runtime.is_cancelled()))
+        await asyncio.wait_for(AioRuntime(asyncio.get_running_loop(), nothing).run(dispatcher.through()), PATIENCE)
+
+    asyncio.run(main())
+    assert later == [False]
+
+
 def test_a_dispatcher_is_busy_while_queued_calls_wait_for_its_next_task() -> None:
     """S124: a close waits for them, because a worker that has taken a message must not run after the close."""
 

@@ -12,9 +12,13 @@ class RecordingEngine:
 
     def __init__(self) -> None:
         self.stream: Any = None
+        self.opens: Any = None
         self.received: list[bytes] = []
         self.output: list[bytes] = []
         self.lost: list[Exception | None] = []
+
+    def opening(self, stream: Any) -> None:
+        self.opens = stream
 
     def connection_made(self, stream: Any) -> None:
         self.stream = stream

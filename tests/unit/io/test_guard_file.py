@@ -328,3 +328,21 @@ def test_processes_that_remember_few_messages_each_do_not_let_the_file_grow(tmp_
             assert user.write(*(b"%d-%d" % (run, number) for number in range(8))).wait(PATIENCE)
         ended(user)
     assert len(stored(path)) == 10
+
+
+def test_a_size_that_was_lowered_takes_effect_in_steps_between_which_questions_are_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One statement removed millions of keys, and no consumer of the file got a message for a minute."""
+    monkeypatch.setattr(guard_file, "_TRIMMED_AT_ONCE", 7)
+    path = tmp_path / "ids"
+    with using(path, size=100) as user:
+        assert user.write(*(b"%d" % number for number in range(50))).wait(PATIENCE)
+    ended(user)
+    left = []
+    with using(path, size=10) as user:
+        for number in range(7):
+            assert user.write(b"new %d" % number).wait(PATIENCE)
+            left.append(len(stored(path)))
+    ended(user)
+    assert left == [44, 38, 32, 26, 20, 14, 10]
