@@ -102,7 +102,7 @@ def move(
             with login.factory().create_connection() as connection:
                 answer = unchecked_target(connection, target)
         place = answer
-        job = Transfer(source, lambda _: place, selector, limit=limit, batch=batch, only_target=place.name)
+        job = Transfer(source, lambda _: place, selector, limit=limit, batch=batch, only_target=place)
         with stop_on_signals() as stop, counting("Moving", limit) as show:
             moved = job.run(login, Pace(rate, stop), stop, show)
         left, reasons, stopped = job.unsendable, job.reasons(), stop.stopped()

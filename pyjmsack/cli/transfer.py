@@ -138,8 +138,12 @@ class Transfer:
     left: int = 0
     unsendable: int = 0
     """The number of messages that stay in the source because they cannot be sent."""
-    only_target: str | None = None
-    """The name of the target if all messages go to the same queue. This queue must not be the source."""
+    only_target: Destination | None = None
+    """The target if all messages go to the same queue. This queue must not be the source.
+
+    The producer is bound to this queue, because ActiveMQ Classic finds no target in some odd messages of a producer
+    that is not bound, and one refused message stops all others.
+    """
     each_its_own: bool = False
     """Whether each message has a target of its own. Then a broker that refuses one message may take the others."""
     returning: int = field(default=0, init=False)
@@ -166,7 +170,7 @@ class Transfer:
             # this listener ignores the error of the connection, because receive() raises it
             connection.exception_listener = lambda error: None
             if self.only_target is not None:
-                check_apart(connection, self.source, self.only_target)
+                check_apart(connection, self.source, self.only_target.name)
             connection.start()
             atomic = connection.metadata.transaction_guarantee == "atomic" and not self.choosy
             try:
@@ -191,7 +195,7 @@ class Transfer:
         """Move messages in transactions. Return False if a message cannot be sent, or the broker refuses the commit."""
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
             consumer = session.create_consumer(Queue(self.source), self.selector)
-            producer = session.create_producer()
+            producer = session.create_producer(self.only_target)
             under_way = 0
             while (message := self._next(consumer, under_way, stop)) is not None:
                 self.returning = under_way + 1
@@ -201,7 +205,7 @@ class Transfer:
                 expires = not died_of_age(message, self.source)
                 pace.wait()
                 try:
-                    producer.send(renewed(message), target, **send_options(message, expires=expires))
+                    producer.send(renewed(message), *self._named(target), **send_options(message, expires=expires))
                 except JMSException as error:
                     if self._stops_all(error, message):
                         raise
@@ -244,7 +248,7 @@ class Transfer:
     ) -> None:
         with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
             consumer = session.create_consumer(Queue(self.source), self.selector)
-            producer = session.create_producer()
+            producer = session.create_producer(self.only_target)
             while (message := self._next_again(consumer, stop)) is not None:
                 self.returning -= 1
                 target = self.target(message)
@@ -257,7 +261,8 @@ class Transfer:
                 try:
                     copy = renewed(message, duplicate_id)
                     # send() would not wait for the outcome of a message that is not persistent
-                    _await(producer.send_async(copy, target, **send_options(message, expires=expires)), patience)
+                    options = send_options(message, expires=expires)
+                    _await(producer.send_async(copy, *self._named(target), **options), patience)
                 except JMSException as error:
                     if self._stops_all(error, message):
                         raise
@@ -266,11 +271,15 @@ class Transfer:
                     self.unsendable += 1
                     self._leave()
                     producer.close()  # a broker that refuses a message may have ended its link
-                    producer = session.create_producer()
+                    producer = session.create_producer(self.only_target)
                     continue
                 message.acknowledge()
                 self.moved += 1
                 show(self.moved, "")
+
+    def _named(self, target: Destination) -> tuple[Destination, ...]:
+        """Return the target for a send. A send of a bound producer must name none."""
+        return (target,) if self.only_target is None else ()
 
     def _leave(self) -> None:
         self.left += 1

@@ -7,6 +7,7 @@ in the portable form of a body (``pyjmsack.portable``): ``{"bytes": "AAE="}``.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -79,12 +80,15 @@ def typed_value(kind: str, value: object) -> Value:
 
 def wire_types(properties: Mapping[str, object]) -> dict[str, str]:
     """Return the types that JSON would lose. For example, JSON writes a long like an int, and a float like a double."""
-    return {name: _SPECIAL[type(value)] for name, value in properties.items() if _needs_type(value)}
+    types = ((name, _lost_type(value)) for name, value in properties.items())
+    return {name: kind for name, kind in types if kind is not None}
 
 
-def _needs_type(value: object) -> bool:
-    kind = type(value)
-    return kind in _SPECIAL and not (isinstance(value, Long) and not -_INT_LIMIT <= value < _INT_LIMIT)
+def _lost_type(value: object) -> str | None:
+    if isinstance(value, Long) and not -_INT_LIMIT <= value < _INT_LIMIT:
+        return None
+    is_text_in_json = isinstance(value, float) and not math.isfinite(value)
+    return _SPECIAL.get(type(value)) or ("double" if is_text_in_json else None)
 
 
 def text_of(message: Message, name: str) -> str | None:
@@ -115,9 +119,14 @@ def readable_properties(message: Message) -> tuple[dict[str, Any], str | None]:
 def json_value(value: object) -> object:
     """Return a property for JSON, in the portable form if JSON has no such type.
 
+    NaN and the infinities are texts, as in the portable form, because strict parsers refuse them as bare words. They
+    have a type of :func:`wire_types`, so that ``send`` and ``import`` read them as numbers.
+
     Raises:
         MessageFormatException: the value has no portable form.
     """
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     beyond = isinstance(value, int) and not -(1 << 63) <= value < 1 << 63  # no number of Java, so no import can send it
     if value is None or (isinstance(value, bool | int | float | str) and not beyond):
         return value

@@ -171,15 +171,13 @@ def parameters_in(tokens: Tokens, inside: range) -> list[range]:
     parameter.
     """
     parts: list[range] = []
-    open_at = -1
+    start, depth = -1, 0
     for part in split(tokens, inside):
-        start = open_at if open_at >= 0 else part.start
-        marks = [tokens.all[index].text for index in range(start, part.stop) if tokens.all[index].kind == "mark"]
-        if marks.count("<") > marks.count(">"):
-            open_at = start
-            continue
-        open_at = -1
-        if part.stop > start:
+        start = start if depth > 0 else part.start
+        # only the new part is counted: a deeply nested type, read again at each comma, would take its length squared
+        marks = [tokens.all[index].text for index in part if tokens.all[index].kind == "mark"]
+        depth = max(0, depth) + marks.count("<") - marks.count(">")
+        if depth <= 0 and part.stop > start:
             parts.append(range(start, part.stop))
     return parts
 

@@ -17,6 +17,11 @@ __all__ = ["OptionError", "Options", "parse_options"]
 SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
 """The options that Spark itself adds to a source."""
 MODES = ("stream", "drain", "browse")
+_MOST_BYTES = 1 << 30
+"""The largest value of ``maxBytesPerPartition``, because a column of Arrow cannot have more than 2 GiB.
+
+A pull may have one message more than its bytes, and the JSON of maps and streams takes more bytes than the wire.
+"""
 
 
 class OptionError(ValueError):
@@ -33,6 +38,14 @@ def _count(value: str) -> int:
     number = int(value) if value.isascii() and value.isdigit() else 0
     if number < 1:
         raise ValueError("expected a whole number of at least 1")
+    return number
+
+
+def _bytes(value: str) -> int:
+    if (number := _count(value)) > _MOST_BYTES:
+        raise ValueError(
+            f"expected at most {_MOST_BYTES}, which is 1 GiB, because a column of Arrow cannot have more than 2 GiB"
+        )
     return number
 
 
@@ -170,7 +183,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "limit": _count,
     "partitions": _count,
     "maxMessagesPerPartition": _count,
-    "maxBytesPerPartition": _count,
+    "maxBytesPerPartition": _bytes,
     "idleMs": _wait_from_ms,
     "maxWaitMs": _wait_from_ms,
     "pollMs": _seconds_from_ms,

@@ -61,6 +61,23 @@ def test_a_move_that_is_killed_and_repeated_loses_and_doubles_nothing(plain: Cli
     assert take_all(plain.url, queue_name) == []
 
 
+@pytest.mark.parametrize("command", ["move", "dlq move"])
+def test_a_message_in_which_the_broker_would_find_no_target_is_moved_with_the_others(
+    brokers: Callable[[str], Served], queue_name: str, command: str
+) -> None:
+    """Its property with an empty name stopped the move of the whole queue, each time."""
+    cli, target = Cli(brokers("classic-6").amqp_url), f"{queue_name}.target"
+    with ConnectionFactory(cli.url).create_connection() as connection, connection.create_session() as session:
+        producer = session.create_producer(Queue(queue_name))
+        for text in ("a", "odd", "b"):
+            message = session.create_text_message(text)
+            message._properties = {"": "x"} if text == "odd" else {}  # only other clients can send such a name
+            producer.send(message)
+    names = [queue_name, target] if command == "move" else [target, "--queue", queue_name]
+    cli.ok(*command.split(), *names)
+    assert [text for text, _ in take_all(cli.url, target)] == ["a", "odd", "b"]
+
+
 @ONE_AFTER_THE_OTHER
 @pytest.mark.timeout(300)
 def test_a_retry_that_is_killed_and_repeated_loses_nothing(plain: Cli, queue_name: str) -> None:

@@ -20,6 +20,7 @@ from pyjmsack import (
     AckMode,
     Char,
     ConnectionFactory,
+    Double,
     Float,
     Long,
     MapMessage,
@@ -35,6 +36,7 @@ from pyjmsack import (
 from pyjmsack.cli.dlq.letters import dead_letter_queue
 from pyjmsack.cli.receive_output import as_document, exact_line
 from pyjmsack.cli.send_input import check_exported
+from pyjmsack.cli.values import restore_properties, set_properties
 from pyjmsack.management import Manager
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.wire_types import ULong
@@ -338,6 +340,48 @@ def test_bodies_that_no_program_can_set_come_back_by_an_import_as_they_were(
         consumer = session.create_consumer(Queue(back))
         received = [consumer.receive(60) for _ in bodies]
     assert [(type(each), each.body) for each in received if each is not None] == bodies
+
+
+@pytest.mark.parametrize("kind", [Float, Double])
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_a_property_that_is_no_number_in_json_is_a_text_with_a_type(number: str, kind: type[float]) -> None:
+    """Strict parsers refused the bare words ``NaN`` and ``Infinity``. An import and a send read the number."""
+    message = TextMessage("a")
+    message.properties["ratio"] = kind(number)
+    document = as_document(message)
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert document["properties"] == {"ratio": number}
+    assert document["property_types"] == {"ratio": kind.__name__.lower()}
+    for set_all in (restore_properties, set_properties):
+        again = Message()
+        set_all(again, document["properties"], document["property_types"])
+        assert type(again.properties["ratio"]) is kind
+        assert repr(again.properties["ratio"]) == repr(message.properties["ratio"])
+
+
+def test_properties_that_are_no_numbers_in_json_come_back_by_an_import_as_they_were(
+    cli: Cli, queue_name: str, tmp_path: Path
+) -> None:
+    file, back = tmp_path / "queue.jsonl", f"{queue_name}.back"
+    texts = {"nan": "nan", "inf": "inf", "minus_inf": "-inf"}
+    numbers = {f"{kind.__name__}_{name}": kind(text) for kind in (Float, float) for name, text in texts.items()}
+    with ConnectionFactory(cli.url).create_connection() as connection, connection.create_session() as session:
+        connection.start()
+        message = session.create_text_message("a")
+        for name, number in numbers.items():
+            message.properties[name] = number
+        session.create_producer(Queue(queue_name)).send(message)
+        for line in cli.ok("browse", queue_name, "--json").splitlines():
+            json.loads(line, parse_constant=pytest.fail)
+        shown = cli.ok("dlq", "show", "--queue", queue_name, "--json")
+        json.loads(shown, parse_constant=pytest.fail)
+        cli.ok("export", queue_name, file, "--take")
+        json.loads(file.read_text(), parse_constant=pytest.fail)
+        cli.ok("import", back, file)
+        received = session.create_consumer(Queue(back)).receive(60)
+    assert received is not None
+    found = {name: received.properties[name] for name in numbers}
+    assert repr(found) == repr(numbers), "the types, too: NaN is not equal to itself"
 
 
 def test_a_property_that_no_import_can_send_keeps_its_message_in_the_queue() -> None:

@@ -25,6 +25,10 @@ URL = "amqp://127.0.0.1:1"
         ({"partition": "2"}, "did you mean 'partitions'"),
         ({"partitions": "0"}, "option 'partitions': expected a whole number of at least 1"),
         ({"partitions": "two"}, "at least 1"),
+        (
+            {"maxBytesPerPartition": str((1 << 30) + 1)},
+            "'maxBytesPerPartition': expected at most 1073741824, which is 1 GiB",
+        ),
         ({"pollMs": "-1"}, "option 'pollMs': expected a whole number of milliseconds"),
         ({"idleMs": "0"}, "option 'idleMs': expected a whole number of at least 1"),
         ({"dedup": "yes"}, "option 'dedup': expected true or false"),
@@ -41,6 +45,10 @@ def test_a_wrong_option_is_refused_by_name(given: dict[str, str], says: str) -> 
     with pytest.raises(OptionError, match=says) as caught:
         parse_options({"url": URL, **given})
     assert "wonderland" not in str(caught.value)
+
+
+def test_a_task_may_take_up_to_one_gibibyte() -> None:
+    assert parse_options({"url": URL, "maxBytesPerPartition": str(1 << 30)}).maxBytesPerPartition == 1 << 30
 
 
 def test_the_url_must_be_there_be_right_and_hold_no_secret() -> None:

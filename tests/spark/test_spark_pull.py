@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -231,12 +232,12 @@ def test_a_checkpoint_older_than_its_spool_is_refused_and_takes_nothing(
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"maxBytesPerPartition": str(1 << 60)}, "bytes are free"),
-        ({"spoolLocation": "/elsewhere"}, "do not share one spoolLocation"),
+        ({"maxBytesPerPartition": 1 << 60}, "bytes are free"),
+        ({"spoolLocation": Path("/elsewhere")}, "do not share one spoolLocation"),
     ],
 )
 def test_a_spool_that_cannot_be_used_is_found_before_a_message_is_taken(
-    options: MakeOptions, queue_name: str, fill: Fill, given: dict[str, str], says: str
+    options: MakeOptions, queue_name: str, fill: Fill, given: dict[str, Any], says: str
 ) -> None:
     """Each message that is given back counts as delivered, and after ten such the broker makes it a dead letter."""
     fill(queue_name, 3)
@@ -244,7 +245,7 @@ def test_a_spool_that_cannot_be_used_is_found_before_a_message_is_taken(
     Spool(options().spool, "query").prepare(1)
     for _ in range(11):
         with pytest.raises(OSError, match=says):
-            of_pull(options(**given), place)
+            of_pull(replace(options(), **given), place)
     assert [row["delivery_count"] for row in of_pull(options(), place)] == [1, 1, 1]
 
 
@@ -379,6 +380,17 @@ def test_drains_may_share_the_directory_of_a_stream(options: MakeOptions, queue_
 def test_a_browser_stops_at_its_limit(options: MakeOptions, queue_name: str, fill: Fill) -> None:
     fill(queue_name, 10)
     assert len(read(JmsBrowseReader(options(mode="browse", limit="4")))) == 4
+
+
+def test_a_batch_of_a_browser_ends_at_the_bytes_of_a_partition(
+    options: MakeOptions, queue_name: str, fill: Fill
+) -> None:
+    """Otherwise it had up to 1,000 messages of any size, which one task kept in memory."""
+    fill(queue_name, 5)
+    reader = JmsBrowseReader(options(mode="browse", maxBytesPerPartition="1"))
+    parts = list(reader.read(reader.partitions()[0]))
+    assert [row["body"] for part in parts for row in part.to_pylist()] == [b"body %d" % n for n in range(5)]
+    assert [part.num_rows for part in parts] == [1] * 5
 
 
 @pytest.mark.parametrize(

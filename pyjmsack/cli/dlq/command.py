@@ -298,7 +298,7 @@ def _each_to(
         shown = letters.shown(limit, lambda message: True)
     places: Target = lambda message: place if choice.fits(message, queue) else None  # noqa: E731 - one expression
     job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
-    job.only_target = place.name
+    job.only_target = place
     moved = run_rounds(job, rounds, login, rate, stop, "Moving", shown)
     return _ended(Retried(moved, job.unsendable, job.reasons()), letters, limit, stop)
 

@@ -86,6 +86,25 @@ def test_each_message_goes_where_the_one_question_said(guarantee: str) -> None:
     assert asked == messages
 
 
+@pytest.mark.parametrize("guarantee", ["atomic", "none"], ids=["in transactions", "one by one"])
+def test_a_transfer_to_one_target_has_a_producer_that_is_bound_to_it(guarantee: str) -> None:
+    """Classic found no target in some odd messages of a producer that was not bound."""
+    messages = [_Received("a"), _Received("b")]
+    login: Any = MagicMock()
+    connection = login.factory.return_value.create_connection.return_value.__enter__.return_value
+    connection.metadata.transaction_guarantee = guarantee
+    connection.metadata.capabilities = ()
+    session = connection.create_session.return_value.__enter__.return_value
+    session.create_consumer.return_value.receive.side_effect = messages
+    job = Transfer("source", lambda _: Queue("t"), limit=2, only_target=Queue("t"))
+    with closing(Stop()) as stop:
+        assert job.run(login, Pace(None, stop), stop, lambda count, note: None) == 2
+    session.create_producer.assert_called_once_with(Queue("t"))
+    producer = session.create_producer.return_value
+    sends = (producer.send if guarantee == "atomic" else producer.send_async).call_args_list
+    assert [call.args for call in sends] == [(message,) for message in messages]
+
+
 @pytest.mark.parametrize("error", UNSENDABLE)
 @pytest.mark.parametrize("guarantee", ["atomic", "none"], ids=["in transactions", "one by one"])
 def test_a_message_that_cannot_be_sent_stays_and_the_others_are_moved(

@@ -10,6 +10,7 @@ import difflib
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,6 +20,8 @@ from pyjmsack.cli.main import cli
 from pyjmsack.migrate import Factory, Findings, Listener, Settings, Unreadable, Verdict, as_app, as_python, migrate
 from pyjmsack.migrate import options as of_java
 from pyjmsack.migrate.emit import Names
+from pyjmsack.migrate.java_parameters import parameters_in
+from pyjmsack.migrate.java_tokens import Token, Tokens, tokens_of
 from pyjmsack.migrate.java_url import parse_java_url
 from pyjmsack.migrate.model import Place
 from pyjmsack.migrate.properties_file import read_properties
@@ -71,6 +74,28 @@ def test_the_class_of_a_body_may_have_any_length(tmp_path: Path, text: str) -> N
 
 
 @long
+class _Counted(list[Token]):
+    """Tokens that count how often one of them is read."""
+
+    reads = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        self.reads += 1
+        return super().__getitem__(index)
+
+
+def test_the_work_on_a_deeply_nested_type_grows_with_its_length() -> None:
+    """It grew with the square, because each comma began the type again: 10,000 levels took 20 seconds."""
+
+    def reads(levels: int) -> int:
+        read = tokens_of(f"({'Map<String,' * levels}X{'>' * levels} map, List<Order> orders)")
+        tokens = Tokens(counted := _Counted(read.all), read.closing)
+        assert [read.all[part[-1]].text for part in parameters_in(tokens, read.inside(0))] == ["map", "orders"]
+        return counted.reads
+
+    assert reads(2000) < 2.1 * reads(1000)
+
+
 def test_a_file_may_have_any_number_of_templates(tmp_path: Path) -> None:
     """The whole file was read once more for each template: 160 seconds."""
     names = [f"t{number}" for number in range(6_000)]
