@@ -77,7 +77,8 @@ class Sender:
     ``jms.forceAsyncSend``, three times. ``request`` ends after its ``timeout``; a request that needs a new queue for
     replies takes up to four times ``send_timeout`` longer. At most 16 calls send at a time, and further calls wait for
     their turn before. If the URL has ``jms.sendTimeout``, this option limits the send, and ``jms.requestTimeout`` and
-    ``jms.closeTimeout`` of the URL limit the other waits.
+    ``jms.closeTimeout`` of the URL limit the other waits. Calls that join the transaction of a listener have no
+    such limits, because they use the connection of the listener.
     """
 
     def __init__(self, app: object, face: Face, factory: Any, converter: Converter, send_timeout: float) -> None:
