@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from shared_brokers import Served
+
+from pyjmsack import ConnectionFactory, RequestTimedOutException
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TIMEOUT = 60
@@ -77,3 +84,28 @@ def test_example_prints_what_it_promises_and_warns_of_nothing(name: str, broker_
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.splitlines()) == EXPECTED[name]
     assert done.stderr == ""
+
+
+@pytest.mark.full_tier("it needs ActiveMQ Classic")
+def test_the_service_of_the_request_example_outlives_a_requester_that_has_left(
+    brokers: Callable[[str], Served], queue_name: str
+) -> None:
+    """ActiveMQ Classic refuses the reply, and the commit failed and ended the service."""
+    spec = importlib.util.spec_from_file_location("example", EXAMPLES / "request_reply.py")
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    example.URL, example.QUEUE = brokers("classic-6").amqp_url, queue_name
+    stop = threading.Event()
+    with ConnectionFactory(example.URL).create_context() as context, ThreadPoolExecutor() as pool:
+        queue = context.create_queue(queue_name)
+        with context.create_requestor(queue) as leaving, pytest.raises(RequestTimedOutException):
+            leaving.request("bolt", timeout=0.1)
+        service = pool.submit(example.serve, stop)
+        try:
+            with context.create_requestor(queue) as requestor:
+                assert requestor.request("nut", timeout=TIMEOUT).get_body(str) == "0.05"
+        finally:
+            stop.set()
+        service.result(TIMEOUT)

@@ -75,8 +75,16 @@ class Sender:
     transaction.
 
     In all other places ``send`` returns when the broker has confirmed the message, unless the message is non-persistent
-    or the URL asks for sends without confirmation (S61, S62). While the broker is away, a send waits for
-    ``send_timeout`` seconds, or for ``jms.sendTimeout`` if the URL has this option.
+    or the URL asks for sends without confirmation (S61, S62).
+
+    ``send_timeout`` limits each wait for the broker: for a connection, for a new session, for the outcome of a send,
+    for a commit, and for the close of a session after an error. When a broker is away or does not answer any more,
+    ``send`` and ``send_many`` end at most about two times ``send_timeout`` later; a ``send_many`` with
+    ``jms.forceAsyncSend``, three times. ``request`` ends after its ``timeout``; a request that needs a new queue for
+    replies takes up to four times ``send_timeout`` longer. At most 16 calls send at a time, and further calls wait for
+    their turn before. If the URL has ``jms.sendTimeout``, this option limits the send, and ``jms.requestTimeout`` and
+    ``jms.closeTimeout`` of the URL limit the other waits. Calls that join the transaction of a listener have no
+    such limits, because they use the connection of the listener.
     """
 
     def __init__(self, app: object, face: Face, factory: Any, converter: Converter, send_timeout: float) -> None:
@@ -141,6 +149,9 @@ class Sender:
         Raises:
             MessageFormatException: the body cannot be turned into a message, or a property is not allowed.
             ConnectionLostException: the broker is away.
+            SendTimedOutException: the broker did not answer in time. The text says whether the message may have been
+                stored.
+            RequestTimedOutException: the broker did not open a session in time, and the message was not sent.
             IllegalStateException: the app is not started.
             JMSException: the broker refused the message.
         """
@@ -172,7 +183,7 @@ class Sender:
 
         Raises:
             TransactionRolledBackException: no message was stored; or, if ``in_doubt`` of the exception is true, nobody
-                knows whether the messages were stored.
+                knows whether the messages were stored, for example because the commit had no answer in time.
             IllegalStateException: the app is not started; or, in ``pyjmsack.aio``, the listener whose transaction the
                 call joined has ended before all bodies were sent. The bodies that were sent until then share the fate
                 of the message of the listener, and the others were not sent.
@@ -207,7 +218,7 @@ class Sender:
             priority, time_to_live: as for :meth:`pyjmsack.MessageProducer.send`.
 
         Raises:
-            RequestTimedOutException: no reply came in time.
+            RequestTimedOutException: no reply came in time, or the broker made no queue for replies in time.
             MessageFormatException: the reply does not fit ``wanted``, or the body cannot be turned into a message.
             JMSException: as for :meth:`send`.
         """

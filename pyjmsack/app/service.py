@@ -55,7 +55,8 @@ class Service:
         client_id: the client id for the listener with an unshared durable subscription (S141). Each other connection
             gets a generated id, unless its listener has a ``client_id``.
         stop_timeout: seconds that listeners and scheduled functions at work have to finish when the app stops.
-        send_timeout: seconds that ``app.sender`` waits for the broker, unless the URL has ``jms.sendTimeout``.
+        send_timeout: seconds that ``app.sender`` waits for each answer of the broker, unless the URL has
+            ``jms.sendTimeout``. See :class:`pyjmsack.app.sender.Sender`.
 
     Raises:
         InvalidURLException: the URL or an option is wrong.
@@ -104,9 +105,16 @@ class Service:
         self.sender = Sender(self, self._face, self._factory(self._patience()), self._converter, send_timeout)
 
     def _patience(self) -> dict[str, object]:
-        """Return the option that limits how long a send of :attr:`sender` waits while ``failover:`` has no broker."""
+        """Return the options that limit how long :attr:`sender` waits for a broker that is away or does not answer. A
+        URL with ``jms.sendTimeout`` sets its own limits."""
         given = f"{self._url} {' '.join(self._options)}".lower()
-        return {} if "sendtimeout" in given else {"jms.sendTimeout": max(1, round(self._send_timeout * 1000))}
+        if "sendtimeout" in given:
+            return {}
+        limit = max(1, round(self._send_timeout * 1000))
+        limits: dict[str, object] = {"jms.sendTimeout": limit, "jms.requestTimeout": limit}
+        # a close that waits longer than usual would only hold up the caller after an error
+        limits["jms.closeTimeout"] = min(limit, 60_000)
+        return {name: value for name, value in limits.items() if name[4:].lower() not in given}
 
     def _prepare(self) -> None:
         """Make the objects that only one of the faces needs. The class ``App`` of a face may override this method."""

@@ -232,11 +232,20 @@ def test_a_large_message_of_one_worker_does_not_hold_up_another_one() -> None:
     asyncio.run(main())
 
 
-def test_a_send_of_the_app_ends_while_failover_looks_for_a_broker() -> None:
-    timeouts = [
-        App(url, send_timeout=1.5)._patience() for url in ("failover:(amqp://a:1)", "amqp://a:1?jms.sendTimeout=5")
+def test_the_send_timeout_of_an_app_limits_each_wait_of_its_sender_unless_the_url_does() -> None:
+    limits = [
+        App(url, send_timeout=seconds)._patience()
+        for url, seconds in (
+            ("failover:(amqp://a:1)", 1.5),
+            ("amqp://a:1?jms.sendTimeout=5", 1.5),
+            ("amqp://a:1?jms.requestTimeout=5", 90),
+        )
     ]
-    assert timeouts == [{"jms.sendTimeout": 1500}, {}]
+    assert limits == [
+        {"jms.sendTimeout": 1500, "jms.requestTimeout": 1500, "jms.closeTimeout": 1500},
+        {},
+        {"jms.sendTimeout": 90_000, "jms.closeTimeout": 60_000},
+    ]
 
 
 @pytest.mark.parametrize("connection", [None, "one"])
