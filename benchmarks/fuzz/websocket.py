@@ -26,6 +26,8 @@ class Inner:
         self.received = 0
         self.lost: list[BaseException | None] = []
 
+    def opening(self, stream: Any) -> None: ...
+
     def connection_made(self, stream: Any) -> None: ...
 
     def receive_data(self, data: bytes) -> None:

@@ -20,6 +20,7 @@ from pyjmsack.errors import (
     JMSException,
     MessageFormatException,
     RequestTimedOutException,
+    ResourceAllocationException,
     TransactionRolledBackException,
 )
 from pyjmsack.loggers import Shortened, get_logger
@@ -32,6 +33,15 @@ __all__ = ["Counts", "Worker"]
 log = get_logger("pyjmsack.app")
 DRAIN: Final = 10.0
 """Seconds to wait for the last messages of a consumer in no-acknowledgement mode."""
+
+
+_MAY_SUCCEED_LATER: Final = (
+    ConnectionLostException,
+    IllegalStateException,
+    RequestTimedOutException,
+    ResourceAllocationException,
+)
+"""The errors of a send that do not mean that its destination is gone."""
 
 
 @dataclass
@@ -82,12 +92,6 @@ class Taken(NamedTuple):
         return None if identity is None else (self.destination, identity)
 
 
-def _was_refused(error: TransactionRolledBackException) -> bool:
-    """Return whether the broker refused a send of the transaction, and so will probably refuse the send again."""
-    lost = ConnectionLostException, RequestTimedOutException, IllegalStateException
-    return not error.in_doubt and isinstance(error.__cause__, JMSException) and not isinstance(error.__cause__, lost)
-
-
 def _given(body: Any) -> Callable[[Message, Any], Any]:
     """Return a function that returns a body that was read before."""
     return lambda message, wanted: body
@@ -103,9 +107,13 @@ class _Reply(NamedTuple):
     """Whether the answer is sent behind the commit, because the broker refused the answer of an earlier delivery. The
     requester has probably gone, with the temporary queue for its answers, and then each commit would fail."""
 
-    @property
-    def may_be_late(self) -> bool:
-        return isinstance(self.where, TemporaryQueue | TemporaryTopic)
+    def was_refused(self, error: TransactionRolledBackException) -> bool:
+        """Return whether the broker refused this answer, the only send of its transaction, because the temporary
+        destination is gone. Otherwise the answer must stay in the transaction, because somebody may wait for it."""
+        temporary = isinstance(self.where, TemporaryQueue | TemporaryTopic)
+        alone = error.sent == (self.message.message_id,)
+        refused = isinstance(error.__cause__, JMSException) and not isinstance(error.__cause__, _MAY_SUCCEED_LATER)
+        return temporary and alone and refused and not error.in_doubt
 
     def send(self, producer: Any) -> Step:
         """Return the step that sends the answer."""
@@ -317,9 +325,11 @@ class Worker:
                     else "the broker rolled back, and the message is delivered again"
                 )
                 log.warning("listener %r: %s: %s", self._name, outcome, error)
-                if reply is not None and reply.may_be_late and _was_refused(error):
+                if reply is not None and reply.was_refused(error):
                     self._listener.unanswered.add((yield from self._key(taken)))
                 return
+            if self._listener.unanswered:
+                self._listener.unanswered.forget((yield from self._key(taken)))
             if reply is not None and reply.late:
                 yield from self._answer_late(session, producer, taken, reply)
         elif self._listener.mode is AckMode.INDIVIDUAL_ACKNOWLEDGE:
@@ -330,7 +340,6 @@ class Worker:
 
     def _answer_late(self, session: Any, producer: Any, taken: Taken, reply: _Reply) -> Steps[None]:
         """Send an answer behind the commit of its message. Nobody gets the answer if the broker refuses it again."""
-        self._listener.unanswered.forget((yield from self._key(taken)))
         try:
             yield reply.send(producer)
             yield session.commit

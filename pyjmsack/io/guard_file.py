@@ -33,8 +33,8 @@ _ROWS = 500
 """The number of keys that one statement writes or looks up."""
 _TRIM_EVERY = 1000
 _TRIMMED_AT_ONCE = 2000
-"""The number of keys that one statement removes. The file has far more old keys if ``duplicateGuardSize`` was lowered,
-and lookups must not wait until all are removed."""
+"""The number of keys that one statement removes after a small write. The file has far more old keys if
+``duplicateGuardSize`` was lowered, and lookups must not wait until all are removed."""
 _BUSY = 0.1
 """The number of seconds for which one statement waits while another process locks the file. After that, the thread does
 the lookups that came meanwhile, before it tries the statement again.
@@ -298,17 +298,17 @@ class GuardFile:
         self._added += len(rows)
         if self._added >= _TRIM_EVERY:
             self._added = 0
-            if self._trim():
+            if self._trim(max(_TRIMMED_AT_ONCE, 2 * len(rows))):
                 self._added = _TRIM_EVERY  # the next write goes on
 
-    def _trim(self) -> bool:
-        """Remove the oldest keys, and return whether there are more keys to remove."""
+    def _trim(self, most: int) -> bool:
+        """Remove the oldest keys, at most so many. Return whether there are more keys to remove."""
         assert self._database is not None
         ends = "SELECT (SELECT min(number) FROM processed), (SELECT max(number) FROM processed)"
         oldest, newest = self._database.execute(ends).fetchone()
         if newest is None:
             return False
-        until = min(newest - self._size, oldest + _TRIMMED_AT_ONCE - 1)
+        until = min(newest - self._size, oldest + most - 1)
         self._database.execute("DELETE FROM processed WHERE number <= ?", (until,))
         return bool(until < newest - self._size)
 

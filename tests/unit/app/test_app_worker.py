@@ -26,6 +26,7 @@ from pyjmsack import (
     MessageFormatException,
     Queue,
     RequestTimedOutException,
+    ResourceAllocationException,
     Retry,
     TemporaryQueue,
     TemporaryTopic,
@@ -166,8 +167,8 @@ def requests(number: int, reply_to: Destination | None) -> list[Message]:
     return found
 
 
-def rolled_back(cause: Exception, *, in_doubt: bool = False) -> TransactionRolledBackException:
-    error = TransactionRolledBackException("one of its sends failed", in_doubt=in_doubt)
+def rolled_back(cause: Exception, *sent: str, in_doubt: bool = False) -> TransactionRolledBackException:
+    error = TransactionRolledBackException("one of its sends failed", sent=("ID:a", *sent), in_doubt=in_doubt)
     error.__cause__ = cause
     return error
 
@@ -184,8 +185,10 @@ REFUSED = JMSException("the destination temp-queue://ID:2 does not exist")
         (rolled_back(ConnectionLostException("lost")), TemporaryQueue("ID:2"), False),
         (rolled_back(RequestTimedOutException("late")), TemporaryQueue("ID:2"), False),
         (rolled_back(REFUSED, in_doubt=True), TemporaryQueue("ID:2"), False),
+        (rolled_back(ResourceAllocationException("full")), TemporaryQueue("ID:2"), False),
+        (rolled_back(REFUSED, "ID:b"), TemporaryQueue("ID:2"), False),
     ],
-    ids=["queue", "topic", "not temporary", "lost", "timed out", "in doubt"],
+    ids=["queue", "topic", "not temporary", "lost", "timed out", "in doubt", "full", "another send"],
 )
 def test_an_answer_that_the_broker_refused_is_sent_behind_the_commit_if_nobody_may_wait_for_it(
     error: TransactionRolledBackException, reply_to: Destination, late: bool
@@ -200,6 +203,7 @@ def test_an_answer_that_the_broker_refused_is_sent_behind_the_commit_if_nobody_m
     worker, connection = worker_of(app, MagicMock, *requests(2, reply_to))
     session = connection.create_session.return_value
     session.commit.side_effect = [error, None, rolled_back(REFUSED)]
+    session.create_producer.return_value.send.side_effect = lambda message, *_: setattr(message, "_message_id", "ID:a")
     app._face.run(worker.run(connection))
     steps = [call[0] for call in session.mock_calls if call[0] in ("commit", "create_producer().send")]
     again = ["commit", "create_producer().send", "commit"] if late else ["create_producer().send", "commit"]

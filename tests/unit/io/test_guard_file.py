@@ -346,3 +346,17 @@ def test_a_size_that_was_lowered_takes_effect_in_steps_between_which_questions_a
             left.append(len(stored(path)))
     ended(user)
     assert left == [44, 38, 32, 26, 20, 14, 10]
+
+
+def test_one_acknowledgement_of_many_messages_does_not_let_the_file_grow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CLIENT_ACKNOWLEDGE writes the keys of all its messages at once."""
+    monkeypatch.setattr(guard_file, "_TRIMMED_AT_ONCE", 7)
+    monkeypatch.setattr(guard_file, "_TRIM_EVERY", 10)
+    path = tmp_path / "ids"
+    with using(path, size=10) as user:
+        for run in range(5):
+            assert user.write(*(b"%d-%d" % (run, number) for number in range(50))).wait(PATIENCE)
+    ended(user)
+    assert len(stored(path)) == 10
