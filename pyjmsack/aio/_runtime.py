@@ -273,13 +273,12 @@ def ends_task(error: BaseException | None) -> TypeGuard[BaseException]:
     must come from :func:`make_task`.
     """
     if isinstance(error, asyncio.CancelledError):
-        cancelling = getattr(asyncio.current_task(), "cancelling", None)
-        return cancelling is not None and cancelling() > 0
+        return is_cancelled()
     return error is not None and not isinstance(error, Exception)
 
 
 def is_cancelled() -> bool:
-    """Return whether somebody has cancelled this task, although nobody raises the error any more.
+    """Return whether somebody has cancelled this task, perhaps although nobody raises the error any more.
 
     A listener may have caught the ``CancelledError`` and gone on. Then ``asyncio.run`` waits for the end of the task.
     Or the listener had a time limit, or a task group, after which the count of cancellations stayed too high, as in

@@ -365,17 +365,16 @@ class AmqpEngine(ABC):
 
     def opening(self, stream: Stream) -> None:
         """Remember the stream, so that :meth:`abort` ends it although it is not open yet."""
-        if self.failed is not None:
+        if self.failed is not None:  # the caller gave up while the stream was being opened
             stream.abort()
-            return
-        self.stream = stream
+        else:
+            self.stream = stream
 
     def connection_made(self, stream: Stream) -> None:
         """Start the SASL login, or start AMQP at once if the user switched SASL off."""
+        self.opening(stream)
         if self.failed is not None:
-            stream.abort()
             return
-        self.stream = stream
         if self._make_sasl is None:
             self._start()
         else:

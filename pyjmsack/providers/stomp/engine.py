@@ -136,17 +136,16 @@ class StompEngine:
 
     def opening(self, stream: Stream) -> None:
         """Remember the stream, so that :meth:`abort` ends it although it is not open yet."""
-        if self.failed is not None:
+        if self.failed is not None:  # the caller gave up while the stream was being opened
             stream.abort()
-            return
-        self.stream = stream
+        else:
+            self.stream = stream
 
     def connection_made(self, stream: Stream) -> None:
         """Begin the protocol, because the stream is open."""
-        if self.failed is not None:  # the caller gave up while the stream was being opened
-            stream.abort()
+        self.opening(stream)
+        if self.failed is not None:
             return
-        self.stream = stream
         self._listener.on_stream()
         self.flush()
 

@@ -62,6 +62,17 @@ def takes(producer: MagicMock, send: Any) -> None:
     producer.send_async.side_effect = send_async
 
 
+def broker_with(messages: list[Any], guarantee: str) -> tuple[Any, MagicMock]:
+    """Return the login of a broker that has these messages, and the session of each connection."""
+    login: Any = MagicMock()
+    connection = login.factory.return_value.create_connection.return_value.__enter__.return_value
+    connection.metadata.transaction_guarantee = guarantee
+    connection.metadata.capabilities = ()
+    session = connection.create_session.return_value.__enter__.return_value
+    session.create_consumer.return_value.receive.side_effect = messages
+    return login, session
+
+
 @pytest.mark.parametrize("guarantee", ["atomic", "none"], ids=["in transactions", "one by one"])
 def test_each_message_goes_where_the_one_question_said(guarantee: str) -> None:
     messages = [_Received(text) for text in ("a", "b")]
@@ -71,12 +82,7 @@ def test_each_message_goes_where_the_one_question_said(guarantee: str) -> None:
         asked.append(message)
         return Queue(f"place {len(asked)}")
 
-    login: Any = MagicMock()
-    connection = login.factory.return_value.create_connection.return_value.__enter__.return_value
-    connection.metadata.transaction_guarantee = guarantee
-    connection.metadata.capabilities = ()
-    session = connection.create_session.return_value.__enter__.return_value
-    session.create_consumer.return_value.receive.side_effect = messages
+    login, session = broker_with(messages, guarantee)
     with closing(Stop()) as stop:
         assert Transfer("source", target, limit=2).run(login, Pace(None, stop), stop, lambda count, note: None) == 2
     producer = session.create_producer.return_value
@@ -90,12 +96,7 @@ def test_each_message_goes_where_the_one_question_said(guarantee: str) -> None:
 def test_a_transfer_to_one_target_has_a_producer_that_is_bound_to_it(guarantee: str) -> None:
     """Classic found no target in some odd messages of a producer that was not bound."""
     messages = [_Received("a"), _Received("b")]
-    login: Any = MagicMock()
-    connection = login.factory.return_value.create_connection.return_value.__enter__.return_value
-    connection.metadata.transaction_guarantee = guarantee
-    connection.metadata.capabilities = ()
-    session = connection.create_session.return_value.__enter__.return_value
-    session.create_consumer.return_value.receive.side_effect = messages
+    login, session = broker_with(messages, guarantee)
     job = Transfer("source", lambda _: Queue("t"), limit=2, only_target=Queue("t"))
     with closing(Stop()) as stop:
         assert job.run(login, Pace(None, stop), stop, lambda count, note: None) == 2
