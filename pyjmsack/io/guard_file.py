@@ -16,11 +16,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import TypeVar
 
 from pyjmsack.errors import JMSException
-from pyjmsack.io.forks import at_end_of_child, shared_lock
+from pyjmsack.io.forks import at_end_of_child, own_lock, shared_lock
 from pyjmsack.loggers import get_logger
 from pyjmsack.spi.guard_file import Answer, Keys, Report
 
@@ -84,7 +85,11 @@ class GuardFile:
         self._size = size
         self._recent: OrderedDict[bytes, None] = OrderedDict()
         """The keys that this process wrote, or is about to write."""
-        self._work = threading.Condition()
+        self._left: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        """Work that the thread has not seen yet: calls that put it into the queues below. ``None`` only wakes the
+        thread. There is no lock around this queue, because the loop of all connections leaves work here too, and
+        Ctrl-C may leave a :class:`threading.Condition` locked for ever."""
+        self._sharing = own_lock()
         self._openers: deque[Callable[[JMSException | None], None]] = deque()
         self._questions: deque[tuple[Keys, Answer]] = deque()
         self._writes: deque[tuple[Sequence[bytes], Callable[[], None]]] = deque()
@@ -100,7 +105,6 @@ class GuardFile:
         self._stuck = False
         """True if the last try failed before the thread had done the lookups. The lookups then wait for the next
         try."""
-        self._idle = True
         self._ended = False
         self._thread = threading.Thread(target=self._run, name="pyjmsack-guard", daemon=True)
 
@@ -108,7 +112,7 @@ class GuardFile:
 
     def share(self, report: Report) -> bool:
         """Add a session that uses the file. Return False if the last session has closed the file already."""
-        with self._work:
+        with self._sharing:
             if self._ended:
                 return False
             if not self._thread.is_alive():
@@ -122,9 +126,9 @@ class GuardFile:
         The thread still writes the keys of this session. After the last session was removed, the thread ends at the
         first failure of the disk.
         """
-        with self._work, suppress(ValueError):  # the session was removed before
+        with suppress(ValueError):  # the session was removed before
             self._users.remove(report)
-            self._work.notify()
+        self._left.put(None)
 
     def opened(self, answer: Callable[[JMSException | None], None]) -> None:
         """Call ``answer(None)`` when the file can be used, or ``answer(error)`` if it cannot be used."""
@@ -150,18 +154,18 @@ class GuardFile:
     def full(self) -> bool:
         """True if the number of waiting writes has reached the number of keys that the file remembers. If more keys
         came now, some keys would be forgotten before they are written."""
-        return len(self._writes) >= self._size
+        return len(self._writes) + self._left.qsize() >= self._size
 
     def _leave(self, queue: deque[T], work: T) -> None:
-        with self._work:
-            queue.append(work)
-            self._idle = False
-            self._work.notify()
+        self._left.put(partial(queue.append, work))  # one step, so that Ctrl-C cannot leave half of it behind
 
     def finish(self, timeout: float) -> None:
-        """Wait until all work is done, or until ``timeout`` seconds have passed."""
-        with self._work:
-            self._work.wait_for(lambda: self._idle or self._ended, timeout)
+        """Wait until the work that waits now is done, or until ``timeout`` seconds have passed."""
+        done: SimpleQueue[None] = SimpleQueue()
+        self.write((), partial(done.put, None))
+        if self._thread.is_alive():
+            with suppress(Empty):
+                done.get(timeout=timeout)
 
     # -- the thread ---------------------------------------------------------------------------------------------
 
@@ -184,30 +188,46 @@ class GuardFile:
 
     def _wait(self) -> bool:
         """Wait for work, or for the next try after a failure. Return False if the thread has to end."""
-        with self._work:
-            while True:
-                if not (self._openers or self._questions or self._writes):
-                    self._idle = True
-                    self._work.notify_all()
-                    if not self._users:
-                        break
-                    self._work.wait()
-                elif self._failing_since is None or ((self._questions or self._openers) and not self._stuck):
+        while True:
+            self._take_in()
+            if self._openers or self._questions or self._writes:
+                answers = (self._questions or self._openers) and not self._stuck
+                if self._failing_since is None or answers:
                     return True
-                elif not self._users:
-                    log.error(
-                        "failover.duplicateGuard=sqlite:%s cannot be written, and is given up;"
-                        " messages may be handed out twice",
-                        self._path,
-                    )
-                    break
-                else:
-                    self._work.wait(_RETRY)
+                if self._users:
+                    self._take_in(_RETRY)
                     return True
+            if not self._users and self._may_end():
+                return False
+            if not (self._openers or self._questions or self._writes):
+                self._take_in(None)
+
+    def _may_end(self) -> bool:
+        """Return whether the thread ends, because no session uses the file, and nothing is left that can be done."""
+        with self._sharing:
+            if self._users or not self._left.empty():
+                return False
             self._ended = True
             self._gone()
-            self._work.notify_all()
-            return False
+        if self._writes:
+            log.error(
+                "failover.duplicateGuard=sqlite:%s cannot be written, and is given up;"
+                " messages may be handed out twice",
+                self._path,
+            )
+        return True
+
+    def _take_in(self, timeout: float | None = 0) -> None:
+        """Put the work that callers left into the queues of the thread. If there is none, wait for ``timeout`` seconds;
+        ``None`` means without limit."""
+        try:
+            leave = self._left.get(timeout != 0, timeout)
+            while True:
+                if leave is not None:
+                    leave()
+                leave = self._left.get_nowait()
+        except Empty:
+            return
 
     def _open(self) -> None:
         if self._database is not None and self._found() != self._place:
@@ -271,15 +291,14 @@ class GuardFile:
                 found.update(key for (key,) in rows)
             self._questions.popleft()
             self._call(answer, found)
+            self._take_in()
 
     def _write(self) -> None:
         assert self._database is not None
         while self._writes and not self._questions:
             batch: list[Callable[[], None]] = []
             rows: list[bytes] = []
-            with self._work:
-                waiting = [*islice(self._writes, _ROWS)]
-            for keys, then in waiting:
+            for keys, then in islice(self._writes, _ROWS):
                 if rows and len(rows) + len(keys) > _ROWS:
                     break
                 rows += keys
@@ -288,6 +307,7 @@ class GuardFile:
             for then in batch:
                 self._writes.popleft()
                 self._call(then)
+            self._take_in()
 
     def _insert(self, rows: Sequence[bytes]) -> None:
         assert self._database is not None

@@ -9,33 +9,38 @@ waits. Programs can use a ``SendFuture`` like any ``Future``, also with ``concur
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, TimeoutError
 from concurrent.futures._base import FINISHED, PENDING
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
+from pyjmsack.core.runtime import taken
 from pyjmsack.errors import JMSException
-from pyjmsack.io.forks import shared_lock
+from pyjmsack.spi.completion import Completion
 from pyjmsack.sync._face import SessionFace
+from pyjmsack.sync._runtime import wait
 
 __all__ = ["SendFuture"]
-
-_making = shared_lock()
 
 
 class SendFuture(Future[None]):
     """The future of one send. The future is done when the broker has answered. The future cannot be cancelled, because
     its message is on its way already.
 
-    A waiter makes a ``threading.Condition``, and the loop changes the state. Both happen under one lock of this module.
-    If the condition is made first, the loop changes the state and wakes the waiter under the condition. If the state
-    changes first, the waiter finds the new state and does not wait.
+    The loop takes no lock, because Ctrl-C may leave the ``threading.Condition`` of a waiter locked for ever, and the
+    loop serves all connections. Instead, the loop sets the state first, and then runs the calls that it finds. The
+    waiting side adds its call first, and then looks at the state. So at least one side sees what the other side did,
+    and ``deque.popleft`` gives each call to one side only.
     """
 
     _state = PENDING
     _result = None
     _exception = None
-    _waited_for = False
+    _told = False
+    """Whether the waiters of ``concurrent.futures`` were told."""
 
     def __init__(self, face: SessionFace) -> None:
         # ``Future.__init__`` is not called, because ``__getattr__`` makes the objects when somebody needs them
@@ -44,30 +49,48 @@ class SendFuture(Future[None]):
     def __getattr__(self, name: str) -> Any:
         if name not in ("_condition", "_waiters", "_done_callbacks"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        with _making:
-            if not self._waited_for:
-                # a signal handler that waits for this future too may have made some of these objects a moment ago
-                mine = self.__dict__
-                mine.setdefault("_waiters", [])
-                mine.setdefault("_done_callbacks", [])
-                mine.setdefault("_condition", threading.Condition())
-                self._waited_for = True
-        self._face.hurry()
-        return getattr(self, name)
+        if self._state != FINISHED:
+            # before the objects are made, because Ctrl-C may come in between, and the objects are made only once
+            self._when_answered(partial(self._face.tell, self._tell))
+        # a signal handler or another thread that waits for this future may make these objects at the same time
+        mine = self.__dict__
+        mine.setdefault("_waiters", [])
+        mine.setdefault("_done_callbacks", [])
+        mine.setdefault("_condition", threading.Condition())
+        return mine[name]
+
+    def _when_answered(self, call: Callable[[], object]) -> None:
+        """Make a call when the broker has answered, or now if it has answered. The call must not block."""
+        self.__dict__.setdefault("_calls", deque()).append(call)
+        if self._state == FINISHED:
+            self._make_calls()
+        else:
+            self._face.hurry()
+
+    def _make_calls(self) -> None:
+        for call in taken(self.__dict__.get("_calls", deque())):
+            call()
 
     def settle(self, error: BaseException | None) -> None:
         """Take the broker's answer. Called once, on the loop."""
         if error is not None:
             self._exception = error.fresh() if isinstance(error, JMSException) else error
-        with _making:
-            if not self._waited_for:
-                self._state = FINISHED
+        self._state = FINISHED
+        if "_calls" in self.__dict__:
+            self._make_calls()
+
+    def _tell(self) -> None:
+        """Tell the waiters of ``concurrent.futures``, on a thread that may wait for their locks."""
+        condition = self.__dict__.get("_condition")
+        if condition is None:  # whoever is about to make it finds the state
+            return
+        with condition:
+            if self._told:
                 return
-        with self._condition:
-            self._state = FINISHED
+            self._told = True
             for waiter in self._waiters:
-                waiter.add_result(self) if error is None else waiter.add_exception(self)
-            self._condition.notify_all()
+                waiter.add_result(self) if self._exception is None else waiter.add_exception(self)
+            condition.notify_all()
         self._invoke_callbacks()
 
     def done(self) -> bool:
@@ -84,8 +107,33 @@ class SendFuture(Future[None]):
             JMSException: the error that ``send`` would have raised.
             TimeoutError: the broker has not answered in time.
         """
-        if self._state != FINISHED or self._exception is not None:
-            super().result(timeout)
+        error = self.exception(timeout)
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback has this frame, which would keep the error alive
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """Wait for the broker's answer, and return the error that ``send`` would have raised, or ``None``.
+
+        Args:
+            timeout: seconds. ``None`` means no limit.
+
+        Raises:
+            TimeoutError: the broker has not answered in time.
+        """
+        if self._state != FINISHED:
+            answered: Completion[None] = Completion()
+            call = answered.succeed
+            self._when_answered(call)
+            try:
+                if not wait(answered, None if timeout is None else max(0, timeout)):
+                    raise TimeoutError
+            finally:
+                with suppress(ValueError):  # the loop took it out
+                    self.__dict__["_calls"].remove(call)
+        return self._exception
 
     def add_done_callback(self, fn: Callable[[Future[None]], Any]) -> None:
         """Call ``fn(future)`` when the broker has answered. The call is made on the session's completion thread, never
@@ -94,7 +142,7 @@ class SendFuture(Future[None]):
         if self.done():
             super().add_done_callback(fn)
         else:
-            super().add_done_callback(lambda future: self._face.dispatch_completion(lambda: fn(future)))
+            self._when_answered(partial(self._face.dispatch_completion, partial(fn, self)))
 
     def cancel(self) -> bool:
         """Return False, because a send that was handed over cannot be taken back."""

@@ -345,12 +345,13 @@ class Keeper:
     """
 
     def __init__(self) -> None:
-        self._over = threading.Event()
-        threading.Thread(target=self._over.wait, name="pyjmsack-keeper").start()
+        # no Event, because Ctrl-C may leave its lock taken, and the loop calls ``end`` too
+        self._over: SimpleQueue[None] = SimpleQueue()
+        threading.Thread(target=self._over.get, name="pyjmsack-keeper").start()
 
     def end(self) -> None:
         """Let the process end. Any thread may call this. A second call has no effect."""
-        self._over.set()
+        self._over.put(None)
 
     def on_connection_failure(self, error: object) -> None:
         """Let the process end, because the connection is lost for good."""

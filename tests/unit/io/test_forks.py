@@ -9,11 +9,11 @@ import pytest
 
 from pyjmsack.io import guard_file, thread
 from pyjmsack.io.forks import shared_lock
-from pyjmsack.sync import _future, _guard
+from pyjmsack.sync import _guard
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.parametrize("lock", [shared_lock(), thread._lock, guard_file._opening, _future._making, _guard._replacing])
+@pytest.mark.parametrize("lock", [shared_lock(), thread._lock, guard_file._opening, _guard._replacing])
 def test_a_lock_that_another_thread_holds_at_the_fork_is_free_in_the_child(lock: threading.RLock) -> None:
     """Otherwise the first send, or the first connection, of the child would wait for ever."""
     held, over = threading.Event(), threading.Event()

@@ -4,11 +4,13 @@ written (S105)."""
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from queue import Queue
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -360,3 +362,44 @@ def test_one_acknowledgement_of_many_messages_does_not_let_the_file_grow(
             assert user.write(*(b"%d-%d" % (run, number) for number in range(50))).wait(PATIENCE)
     ended(user)
     assert len(stored(path)) == 10
+
+
+def test_ctrl_c_at_any_step_of_an_acknowledgement_keeps_no_lock_that_the_loop_of_all_connections_needs(
+    tmp_path: Path,
+) -> None:
+    """The steps inside of the standard library count, too. A condition of ``threading`` stayed locked."""
+
+    class Interrupt:
+        """Raises at one event of the trace: a call, a line or a return."""
+
+        def __init__(self, event: int) -> None:
+            self.left = event
+
+        def __call__(self, frame: FrameType, event: str, _: object) -> Interrupt:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+            return self
+
+    with using(tmp_path / "guard") as user:
+        assert user.opened() is None
+        for event in range(1, 200):
+            interrupt, before = Interrupt(event), sys.gettrace()
+            sys.settrace(interrupt)
+            try:
+                user.file.write((b"%d" % event,), bool)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(before)
+            loop = threading.Thread(target=user.file.ask, args=(tuple, bool), daemon=True)
+            loop.start()
+            loop.join(PATIENCE)
+            assert not loop.is_alive(), f"the loop stands still after Ctrl-C at event {event}"
+            if interrupt.left > 0:
+                break
+        else:
+            pytest.fail("the call has more steps than the test")
+        assert event > 3
+        assert user.write(b"last").wait(PATIENCE)
+        assert user.found(b"%d" % event) == {b"%d" % event}
