@@ -363,7 +363,7 @@ class Consumer:
 
     def take_unseen(self) -> Runs:
         """Empty the inbox, and return its messages, oldest first, with the outcomes by which they go back to the
-        broker."""
+        broker. Runs on the loop, because Ctrl-C in between would leave the messages nowhere."""
         runs = groupby(self.inbox.take_all(), _handed_back)
         return self.unsettled.mark_runs((outcome, [inbound for inbound, _ in run]) for outcome, run in runs)
 
@@ -392,6 +392,7 @@ class Consumer:
         """Close the consumer for the caller. The link stays open as long as delivered messages may still be
         acknowledged (S29, S84)."""
         if self.closed:
+            self.finish_if_closed()  # Ctrl-C may have ended another close before it did so
             return
         try:
             self._closing = True
@@ -405,6 +406,8 @@ class Consumer:
             done: Completion[None] = Completion()
             self._channel.submit(self._channel.provider.stop_consumer, self.info.id, done)
             yield done, deadline.remaining()
+            self.release_inbox()
+            self._closing = False
         except BaseException:  # the caller gave up: finish without waiting
             self.unsettled.flush()
             self._channel.submit(self._channel.provider.stop_consumer, self.info.id, Completion())
@@ -412,8 +415,6 @@ class Consumer:
             self._closing = False
             self.finish_if_closed()
             raise
-        self.release_inbox()
-        self._closing = False
         if not self._needed:
             yield from self._detach()
 
@@ -431,7 +432,8 @@ class Consumer:
         """Give the messages in the inbox back to the broker. The redelivery of a message is counted only if the caller
         already had the message, and a ``recover()`` put it back into the inbox (S30, S31).
         """
-        self.unsettled.settle_runs(self.take_unseen())
+        if len(self.inbox):
+            self._channel.submit(self.unsettled.choose_and_send, self.take_unseen)
 
     def finish_if_closed(self) -> None:
         """If the consumer is closed and nothing needs the link any more, end the link, without waiting."""

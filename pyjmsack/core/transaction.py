@@ -334,8 +334,7 @@ class Transactions:
         """
         ended: Completion[None] = Completion()
         begun: Completion[None] = Completion()
-        unseen = [(consumer, consumer.take_unseen()) for consumer in undone]
-        self._channel.submit(self._end_transaction, operation, ended, begun, unseen)
+        self._channel.submit(self._end_transaction, operation, ended, begun, [*undone])
         try:
             self.current = Transaction()
             self._memory.handed_out.clear()
@@ -363,9 +362,12 @@ class Transactions:
         operation: Any,
         ended: Completion[None],
         begun: Completion[None],
-        unseen: Iterable[tuple[Participant, Runs]],
+        undone: Iterable[Participant],
     ) -> None:
-        """Ask the broker to end the transaction and to begin the next one, and send the outcomes. Runs on the loop."""
+        """Ask the broker to end the transaction and to begin the next one, and give the prefetched messages of the
+        consumers in ``undone`` back. Runs on the loop. The messages are taken first, because the provider may put the
+        messages of the rollback into the same inboxes."""
+        unseen = [(consumer, consumer.take_unseen()) for consumer in undone]
         operation(self._number, ended)
         self._channel.provider.begin(self._number, begun)
         for consumer, runs in unseen:

@@ -443,6 +443,10 @@ class Unsettled:
         else:
             self._channel.submit(command, *arguments)
 
+    def choose_and_send(self, choose: Callable[[], Runs]) -> None:
+        """Send the outcomes that ``choose()`` returns. Runs on the loop."""
+        self.send_outcomes(choose())
+
     def send_outcomes(self, runs: Runs) -> None:
         """Send outcomes that were chosen before, each of them once. Runs on the loop."""
         try:

@@ -180,3 +180,43 @@ def test_ctrl_c_at_any_line_leaves_a_session_that_works_or_closes(
         session = connection.create_session()
         session.create_producer(Queue("q")).send("last")
         connection.close()
+
+
+def given_back(peer: Peer) -> int:
+    """Return how many deliveries the client has released or modified."""
+    frames = [frame for frame in peer.all("disposition") if frame["state"] is not None]
+    return sum((f["last"] or f["first"]) - f["first"] + 1 for f in frames if f["state"][0] in (0x26, 0x27))
+
+
+@pytest.mark.parametrize(
+    "call", [lambda o: o.consumer.close(), lambda o: o.session.rollback()], ids=["close", "rollback"]
+)
+def test_prefetched_messages_go_back_if_a_call_that_ctrl_c_ended_is_made_again(
+    sync: SyncFace, opened: Callable[[Peer], Any], call: Callable[[Any], Any]
+) -> None:
+    """S31, S83: some messages were nowhere between the inbox and the outcome, until the session was closed."""
+    peer = sync.peer()
+    connection = opened(peer)
+
+    def prepared() -> SimpleNamespace:
+        session = connection.create_session(TRANSACTED)
+        consumer = session.create_consumer(Queue("q"))
+        sync.until(lambda: peer.consumers[-1].link.credit > 0)
+        peer.deliver(*[text(str(number)) for number in range(6)], consumer=-1)
+        assert consumer.receive(60) is not None
+        sync.until(lambda: consumer.stats.buffered == 5)
+        return SimpleNamespace(session=session, consumer=consumer)
+
+    tracer = Tracer()
+    assert not tracer.run(call, prepared())
+    lines = [*tracer.lines]
+    assert len(lines) > 20
+    for line in lines:
+        o, before = prepared(), given_back(peer)
+        Tracer(line).run(call, o)
+        sync.background(call, o).result(PATIENCE)
+        try:
+            sync.until(lambda before=before: given_back(peer) - before >= 5)  # type: ignore[misc]  # as in a loop
+        except AssertionError:
+            pytest.fail(f"messages are nowhere after Ctrl-C before {line[0].co_filename}:{line[1]}")
+        sync.background(o.session.close).result(PATIENCE)
