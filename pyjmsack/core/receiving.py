@@ -20,9 +20,11 @@ from pyjmsack.spi.resources import ConsumerInfo
 __all__ = ["Receiving"]
 
 T = TypeVar("T")
+_NO_LIMIT: Final = Deadline(None)
 _PATIENCE: Final = 60.0
-"""Seconds for which ``receive`` goes on after its timeout, if the broker sends only messages that are refused. There is
-a limit, because a sender may send such messages without end."""
+"""Seconds for which ``receive`` goes on after its timeout, if the broker sends only messages that are refused, or if
+the file of the duplicate guard does not answer. There is a limit, because a sender may send such messages without
+end."""
 
 
 class Source(Protocol):
@@ -97,7 +99,7 @@ class Receiving:
         options, prefetch = self._channel.options, self._info.prefetch
         local_only = options.receive_no_wait_local_only if timeout == 0 else options.receive_local_only
         while True:
-            message = yield from self._receive_answered(body_type, since)
+            message = yield from self._receive_answered(body_type, since, patience)
             if message is not None or self._source.over:
                 return message
             self._source.check_alive()
@@ -115,7 +117,7 @@ class Receiving:
             return None
         while True:  # if a message came and was refused, more messages may be behind it
             gone = self._counts.gone
-            message = yield from self._receive_drained(body_type, since)
+            message = yield from self._receive_drained(body_type, since, patience)
             if message is not None or (self._counts.gone == gone and not self._taking.cut):
                 return message
             if patience.expired:
@@ -127,7 +129,9 @@ class Receiving:
             )
         return None
 
-    def _receive_drained(self, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
+    def _receive_drained(
+        self, body_type: type[Any] | None, since: int | None, patience: Deadline
+    ) -> Steps[Message | None]:
         """Let the broker send the messages that it has, then look into the inbox again. Only ``amqp.drainTimeout``
         limits the wait.
         """
@@ -139,37 +143,40 @@ class Receiving:
             # not if another task rolls back, because the rollback asks for credit, after the older messages (S83)
             if self._info.prefetch > 0 and self._source.wants_more and not self._session.transactions.ending:
                 self._channel.submit(self._channel.provider.start_consumer, self._info.id)
-        message = yield from self._receive_answered(body_type, since)
+        message = yield from self._receive_answered(body_type, since, patience)
         if message is None and not self._source.closed:
             self._source.check_alive()
             done.result()
         return message
 
-    def _receive_answered(self, body_type: type[Any] | None, since: int | None) -> Steps[Message | None]:
+    def _receive_answered(
+        self, body_type: type[Any] | None, since: int | None, patience: Deadline
+    ) -> Steps[Message | None]:
         message = self.receive_now(body_type, since)
         if message is None and self._inbox.untold:
-            return (yield from self.answered(partial(self.receive_now, body_type, since)))
+            return (yield from self.answered(partial(self.receive_now, body_type, since), patience))
         return message
 
-    def answered(self, take: Callable[[], Message | None]) -> Steps[Message | None]:
+    def answered(self, take: Callable[[], Message | None], patience: Deadline = _NO_LIMIT) -> Steps[Message | None]:
         """Take a message. If the guard's file has not answered for the next message yet, wait for the answer, because
         the message may be a duplicate. If a thread works on the next message, because it is large, wait for the end.
 
         Args:
             take: takes a message that may be handed out now, or returns ``None``.
+            patience: ends the wait, like ``jms.requestTimeout``.
 
         Raises:
-            RequestTimedOutException: the wait takes longer than ``jms.requestTimeout``. The message is not lost.
+            RequestTimedOutException: the wait takes too long. The message is not lost.
         """
-        timeout = self._channel.options.request_timeout
+        limit = self._channel.options.request_timeout
         inbox, source = self._inbox, self._source
         while (message := take()) is None and inbox.untold and not source.closed:
             arrival = inbox.expect()
+            timeout = min((wait for wait in (limit, patience.remaining()) if wait is not None), default=None)
             if inbox.untold and not (yield arrival, timeout) and inbox.untold:
                 raise RequestTimedOutException(
                     f"receiving from {self._info.destination.name}: the file of failover.duplicateGuard does not answer"
-                    f" within jms.requestTimeout ({timeout:g} s), or the next message, which is large, takes longer to"
-                    " read"
+                    f" within {timeout:g} s, or the next message, which is large, takes longer to read"
                 )
             source.check_alive()
         return message

@@ -125,6 +125,20 @@ def test_a_receive_that_gives_up_leaves_the_message_at_the_head_of_the_inbox_s22
     assert [receive(it, consumer), receive(it, consumer)] == ["large", "small"]
 
 
+def test_a_receive_with_a_timeout_ends_although_nobody_decides_whether_its_message_may_be_handed_out_s22(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A guard's file that could not be opened made ``receive(3)`` wait for ever."""
+    monkeypatch.setattr("pyjmsack.core.receiving._PATIENCE", 1.0)
+    it = bench()
+    consumer = it.consumer()
+    it.arrive(consumer, Large("large"))
+    with pytest.raises(RequestTimedOutException, match="duplicateGuard does not answer"):
+        receive(it, consumer, 3)
+    it.runtime.work_off()
+    assert receive(it, consumer) == "large"
+
+
 def test_a_message_that_is_decoded_when_its_consumer_closes_goes_back_to_the_broker_s84() -> None:
     it = bench()
     consumer = it.consumer()
