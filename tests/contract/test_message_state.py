@@ -19,6 +19,7 @@ from pyjmsack import (
     Queue,
     TextMessage,
 )
+from pyjmsack.providers.amqp.wire_types import ULong
 
 THE_MESSAGE_S = alike("a message in the program knows no broker")
 SETTERS = {
@@ -197,6 +198,25 @@ async def test_a_property_name_that_this_broker_cannot_take_costs_its_message_al
         with pytest.raises(MessageFormatException) as raised:
             await producer.send(message)
         assert len(str(raised.value)) < 1000
+    await producer.send("b")
+    await jms.left(*"ab" if takes else "b")
+
+
+@pytest.mark.parametrize(
+    "held", [[b"x"], {"a": [ULong(1 << 63)]}, [{1: 2}], {"n" * 65_536: 1}], ids=["value", "deep", "key", "long"]
+)
+async def test_a_list_or_map_that_this_broker_cannot_take_costs_its_message_alone(jms: Jms, held: Any) -> None:
+    """S160: a sender over AMQP may set such a property. Classic ended the connection of whoever sent it on."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    message = session.create_text_message("a")
+    message._properties = {"held": held}
+    takes = jms.target.protocol == "amqp" and jms.target.broker == "artemis"
+    if takes:
+        await producer.send(message)
+    else:
+        with pytest.raises(MessageFormatException, match="property 'held'"):
+            await producer.send(message)
     await producer.send("b")
     await jms.left(*"ab" if takes else "b")
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from contract.brokers import not_on, only_on
+from contract.brokers import Embedded, not_on, only_on
 from contract.harness import Heard, Jms, nothing, take, texts
 from pyjmsack import (
     AckMode,
     IllegalStateException,
     InvalidDestinationException,
     Message,
+    Queue,
     TemporaryQueue,
     TemporaryTopic,
     aio,
 )
 
+Brokers = Callable[[str], Embedded]
 Temporary = TemporaryQueue | TemporaryTopic
 ALIAS = not_on("stomp-classic", "STOMP: a temporary destination has another name for all but its creator")
 KINDS = pytest.mark.parametrize("kind", [TemporaryQueue, TemporaryTopic])
@@ -135,6 +138,33 @@ async def test_one_that_another_connection_made_cannot_be_deleted_by_its_name(jm
     destination = await made(await jms.session(), TemporaryQueue)
     with pytest.raises(IllegalStateException, match="only the connection that created it"):
         await delete(TemporaryQueue(destination.name))
+
+
+@only_on("stomp-classic", "Classic delivers messages of AMQP as they came, with its names of AMQP")
+@KINDS
+async def test_a_requester_over_amqp_gets_its_answer_from_a_service_over_stomp(
+    jms: Jms, brokers: Brokers, kind: type[Temporary]
+) -> None:
+    """S68, S130: the answer went to an ordinary queue, and no error said so."""
+    asking = await jms.session(url=brokers(jms.target.broker).amqp_url)
+    where = await made(asking, kind)
+    answers, producer = await asking.create_consumer(where), await asking.create_producer(jms.queue)
+    producer.disable_message_id = True  # over STOMP nobody could acknowledge a message with an id of AMQP
+    request = asking.create_text_message("a")
+    request.reply_to = where
+    await producer.send(request)
+    session = await jms.session()
+    (received,) = await take(await session.create_consumer(jms.queue), 1)
+    anonymous = await session.create_producer()
+    await anonymous.reply(received, "A")
+    assert texts(await take(answers, 1)) == ["A"]
+    forwarded_to = Queue(f"{jms.queue.name}.forwarded")
+    await anonymous.send(received, forwarded_to)
+    (forwarded,) = await take(await session.create_consumer(forwarded_to), 1)
+    await anonymous.reply(forwarded, "B")
+    assert texts(await take(answers, 1)) == ["B"]
+    with pytest.raises(InvalidDestinationException, match="does not know"):
+        await anonymous.send("C", where)
 
 
 @not_on("stomp-artemis", "STOMP: temporary queues end when they are empty and unused")

@@ -39,6 +39,8 @@ class AmqpDialect:
     page: int | None = None
     """The number of messages of a queue after which the broker may wait for more credit or an acknowledgement before it
     sends the next ones. ``None`` means that the broker sends as many as there is credit for."""
+    checks_nested: bool = False
+    """Whether the broker would end the connection because of some values in the lists and maps of a property."""
     answers_early: bool = False
     """Whether the broker may answer a drain before the first frame of a large message, and then owes this message."""
 
@@ -85,4 +87,4 @@ def dialect_of(broker: str, announced: Mapping[str, object], queue_prefix: str, 
     dead_letters = "ActiveMQ.DLQ" if classic else "DLQ"
     queues, topics = own_queues + queue_prefix, own_topics + topic_prefix
     page = _PAGE if classic else None
-    return AmqpDialect(broker, queues, topics, refusal, not classic, dead_letters, classic, page, not classic)
+    return AmqpDialect(broker, queues, topics, refusal, not classic, dead_letters, classic, page, classic, not classic)

@@ -26,6 +26,7 @@ from pyjmsack.message import (
     StreamMessage,
 )
 from pyjmsack.providers.amqp.ids import encode_id
+from pyjmsack.providers.amqp.nested import check_nested
 from pyjmsack.providers.amqp.sections import LARGEST_PROPERTIES
 from pyjmsack.providers.amqp.wire_encode import (
     encode_binary,
@@ -62,6 +63,7 @@ def encode(
     address_of: Callable[[Destination], str] = attrgetter("name"),
     *,
     marks_repetitions: bool = False,
+    checks_nested: bool = False,
 ) -> Payload:
     """Return the encoded message. If its body is read while it is sent, the result does not contain the body.
 
@@ -76,10 +78,11 @@ def encode(
         address_of: returns the broker's name for a ``reply_to``.
         marks_repetitions: whether to add the duplicate mark if the message has none (S106). By this mark Artemis
             recognises a second copy of the message.
+        checks_nested: whether to check the lists and maps in properties, because the broker is ActiveMQ Classic.
 
     Raises:
-        MessageFormatException: AMQP cannot carry an id, text or property of the message. The error names the id, text
-            or property.
+        MessageFormatException: AMQP or this broker cannot carry an id, text or property of the message. The error names
+            the id, text or property.
     """
     ttl = ttl_ms if message._amqp_ttl is None else message._amqp_ttl
     reply_to = message._reply_to
@@ -91,7 +94,7 @@ def encode(
             _header(message._persistent, message._priority, ttl if 0 <= ttl < _TTL_LIMIT else 0),
             _annotations(message, kind, reply_to),
             _properties(message, address, None if reply_to is None else address_of(reply_to), kind),
-            _application_properties(held) if held else b"",
+            _application_properties(held, checks_nested=checks_nested) if held else b"",
             *(() if later else _BODIES[kind](message)),
         )
     )
@@ -206,9 +209,12 @@ def _group_fields(message: Message) -> bytes:
     return encode_value(group_id) + encode_value(number) + encode_value(reply_group)
 
 
-def _application_properties(held: dict[str, Any]) -> bytes:
+def _application_properties(held: dict[str, Any], *, checks_nested: bool) -> bytes:
     """Return the application-properties section (3.2.5)."""
-    return b"\x00\x53\x74" + encode_map(held, "property")
+    section = b"\x00\x53\x74" + encode_map(held, "property")
+    if checks_nested:
+        check_nested(held)
+    return section
 
 
 def _marked(message: Message, held: dict[str, Any] | None) -> dict[str, Any]:

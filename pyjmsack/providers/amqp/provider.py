@@ -520,7 +520,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
 
     def encoder(self, destination: Destination) -> Encoder:
         """Return the function that encodes messages for this destination."""
-        return partial(_encode, self.address(destination), self.address, self._marks(destination))
+        marks, nested = self._marks(destination), self._dialect.checks_nested
+        return partial(_encode, self.address(destination), self.address, marks, nested)
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
         """Decode a payload, and return the message with its time to live in milliseconds."""
@@ -528,6 +529,13 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
 
 
 def _encode(
-    address: str, address_of: Callable[[Destination], str], marks_repetitions: bool, message: Message, ttl_ms: int
+    address: str,
+    address_of: Callable[[Destination], str],
+    marks_repetitions: bool,
+    checks_nested: bool,
+    message: Message,
+    ttl_ms: int,
 ) -> Payload:
-    return encode(message, address, ttl_ms, address_of, marks_repetitions=marks_repetitions)
+    return encode(
+        message, address, ttl_ms, address_of, marks_repetitions=marks_repetitions, checks_nested=checks_nested
+    )

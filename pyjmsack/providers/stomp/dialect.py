@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
-from pyjmsack.errors import MessageFormatException
+from pyjmsack.errors import InvalidDestinationException, MessageFormatException
 from pyjmsack.providers.stomp.frames import Limits
 from pyjmsack.providers.stomp.header_lines import escape, is_forged, raw_header
 from pyjmsack.providers.stomp.selector import artemis_filter
@@ -117,6 +117,20 @@ class StompDialect:
         if destination.is_temporary:
             return destination.name
         return (self.topic if destination.is_topic else self.queue) + self.prefixed(destination)
+
+    def check_temporary(self, destination: Destination) -> None:
+        """Refuse a temporary destination whose name comes from another protocol. Classic would take such a name for the
+        name of an ordinary destination, from which nobody receives.
+
+        Raises:
+            InvalidDestinationException: Classic does not know the name over STOMP.
+        """
+        name = destination.name
+        if destination.is_temporary and self.broker.startswith("classic-") and not name.startswith(tuple(_TEMPORARY)):
+            raise InvalidDestinationException(
+                f"ActiveMQ Classic does not know {name[:_SHOWN]!r} over STOMP, and the message would be lost; use the"
+                " name in the reply_to of a message that came over STOMP (S68)"
+            )
 
     def prefixed(self, destination: Destination) -> str:
         """Return the name of a destination with the prefix of the user."""

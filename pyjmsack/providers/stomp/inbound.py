@@ -186,6 +186,11 @@ class StompInbound:
         if headers.get("JMS_AMQP_NATIVE") == "true":  # ActiveMQ Classic delivers the messages of AMQP clients in AMQP
             message = decode_foreign("amqp", self.body, consumer_destination)
             message._redelivery_count = self.redelivery_count
+            reply_to = message.reply_to
+            if reply_to is not None and reply_to.is_temporary:
+                # the name of AMQP would be the name of an ordinary queue over STOMP. The header reply-to is not used,
+                # because a property of this name takes its place
+                message.reply_to = parse_destination(reply_to.name, self.dialect, type(reply_to))
             return message
         wire_type, body = self._decode_body(headers)
         return self._message(_CLASSES[wire_type], body)

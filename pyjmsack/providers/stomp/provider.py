@@ -471,6 +471,7 @@ class StompProvider(Lifecycle[StompEngine]):
                 f"only the connection that created {destination} can use this name; over STOMP another connection must"
                 " use the name in the reply_to of a message"
             )
+        self._dialect.check_temporary(destination)
         dialect, marks = self._dialect, self._marks(destination)
         return partial(_encode, dialect.send_lines(destination), dialect, self._escape, self._sendable, marks)
 
