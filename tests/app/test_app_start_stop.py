@@ -288,8 +288,8 @@ def no_attempt_ends(monkeypatch: pytest.MonkeyPatch) -> None:
             yield self.wake.wait
 
     monkeypatch.setattr(Link, "run", run)
-    monkeypatch.setattr("pyjmsack.app.service.TRIED", 600)
-    monkeypatch.setattr("pyjmsack.app.running.TRIED", 600)
+    monkeypatch.setattr("pyjmsack.app.service.TRIED", 90)
+    monkeypatch.setattr("pyjmsack.app.running.TRIED", 90)
 
 
 @pytest.mark.usefixtures("no_attempt_ends")
