@@ -144,7 +144,8 @@ class App(Service):
     def start(self) -> None:
         """Start the listeners, the sender and the schedules. The call returns when each listener and the sender is
         ready or has failed in its first attempt, and after a minute at the latest. The app goes on trying while the
-        broker is away. If the call is interrupted, the app begins to stop.
+        broker is away. If the call is interrupted, the app begins to stop. If the app is stopped meanwhile, the call
+        returns.
 
         Raises:
             IllegalStateException: the app is running.

@@ -37,7 +37,7 @@ class Link:
         self.connected = face.event()
         self.wake = face.event()
         self.tried = face.event()
-        """Set when the first attempt to connect and to run ``serve`` has succeeded or failed."""
+        """Set when the first attempt to connect and to run ``serve`` has succeeded or failed, or at a stop."""
         self.stopping = False
         self.error: BaseException | None = None
         """The error of the last attempt, if the link is not connected."""
@@ -60,6 +60,7 @@ class Link:
         """Close the connection as soon as the steps that use it have ended."""
         self.stopping = True
         self.wake.set()
+        self.tried.set()  # a link that is stopped before the end of its first attempt may make no other attempt
 
     def run(self) -> Steps[None]:
         """Connect and run the steps of ``serve``. When the connection is lost, connect and run the steps again."""

@@ -183,8 +183,8 @@ class Listener:
         """Start this listener alone, after a stop or if it has ``autostart=False``. If the listener runs already,
         nothing changes. In ``pyjmsack.aio`` the call is awaited.
 
-        The call returns when the listener is ready or its first attempt to connect has failed, and after a minute at
-        the latest.
+        The call returns when the listener is ready, its first attempt to connect has failed or the listener is stopped
+        again, and after a minute at the latest.
 
         Raises:
             IllegalStateException: the app is not running, or the listener is still at work after a stop, for example

@@ -164,7 +164,8 @@ class Transfer:
         count as one more delivery of each of these messages. While messages are moved one by one, a kill may double the
         message that is under way.
         """
-        prefetch = self.batch if self.choosy else min(self.batch, self.limit or self.batch)
+        # one more than a transaction holds, because over STOMP a full window would warn that it holds too many
+        prefetch = self.batch if self.choosy else min(self.batch + 1, self.limit or self.batch + 1)
         factory = login.factory(jms__receiveLocalOnly=True, jms__prefetchPolicy__queuePrefetch=prefetch)
         with factory.create_connection() as connection:
             # this listener ignores the error of the connection, because receive() raises it

@@ -23,6 +23,8 @@ from pyjmsack import (
     Queue,
     aio,
 )
+from pyjmsack.app.link import Link
+from pyjmsack.app.steps import Steps
 from pyjmsack.testing import Broker
 
 from .conftest import Collected, Take
@@ -272,3 +274,54 @@ def test_a_child_made_by_fork_knows_that_its_app_runs_in_the_parent_and_may_star
     call = [sys.executable, "-c", FORKS, broker_url, queue_name]
     run = subprocess.run(call, capture_output=True, text=True, timeout=100, check=False)
     assert (run.stdout.strip(), run.stderr, run.returncode) == ("7", "", 0)
+
+
+NOWHERE = "amqp://127.0.0.1:1"
+
+
+@pytest.fixture
+def no_attempt_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each attempt to connect go on until the app stops, and a start wait for longer than this test may take."""
+
+    def run(self: Link) -> Steps[None]:
+        while not self.stopping:
+            yield self.wake.wait
+
+    monkeypatch.setattr(Link, "run", run)
+    monkeypatch.setattr("pyjmsack.app.service.TRIED", 90)
+    monkeypatch.setattr("pyjmsack.app.running.TRIED", 90)
+
+
+@pytest.mark.usefixtures("no_attempt_ends")
+@pytest.mark.parametrize("alone", [False, True], ids=["app", "listener"])
+def test_a_start_ends_when_the_app_is_stopped_meanwhile(queue_name: str, collected: Collected, alone: bool) -> None:
+    app = App(NOWHERE)
+    app.listener(queue_name, autostart=not alone)(collected.add)
+    listener = app.listeners[queue_name]
+    with ThreadPoolExecutor(2) as other:
+        started = other.submit(app.start)
+        if alone:
+            wait_until(lambda: app.health()["listeners"] != {})
+            app.sender.link.tried.set()
+            started.result(60)
+            started = other.submit(listener.start)
+        wait_until(lambda: listener.running)
+        assert app.stop()
+        assert started.result(60) is None
+    assert app.health()["status"] == "DOWN"
+
+
+@pytest.mark.usefixtures("no_attempt_ends")
+def test_in_asyncio_a_start_ends_when_the_app_is_stopped_meanwhile(queue_name: str, collected: Collected) -> None:
+    app = aio.App(NOWHERE)
+    app.listener(queue_name)(collected.add)
+
+    async def main() -> None:
+        started = asyncio.ensure_future(app.start())
+        await asyncio.sleep(0)
+        assert app.listeners[queue_name].running
+        assert await app.stop()
+        await asyncio.wait_for(started, 60)
+        assert app.health()["status"] == "DOWN"
+
+    asyncio.run(main())

@@ -50,7 +50,8 @@ class LargeCounts:
     def failed(self, inbound: AmqpInbound) -> None:
         """Count a failed delivery of a message that goes back to the broker."""
         if self.concerns(inbound):
-            self._remember(inbound, inbound.redelivery_count + 1)
+            # redelivery_count is 0 if the message cannot be decoded
+            self._remember(inbound, max(inbound.redelivery_count, inbound.counted) + 1)
 
     def _remember(self, inbound: AmqpInbound, count: int) -> None:
         self._counts[_key(inbound)] = count

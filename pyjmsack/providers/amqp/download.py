@@ -113,7 +113,7 @@ class _Refused(AmqpInbound):
             MessageFormatException: always.
         """
         self.unreadable = True
-        raise self._error
+        raise self.told(self._error)
 
 
 class Download:

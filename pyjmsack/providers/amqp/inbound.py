@@ -23,7 +23,7 @@ from pyjmsack.providers.amqp.body import FEW_VALUES, is_quick, read_body
 from pyjmsack.providers.amqp.identity import as_it_came, as_values
 from pyjmsack.providers.amqp.ids import to_correlation_id, to_message_id
 from pyjmsack.providers.amqp.wire import has_more_values
-from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY, LARGE
+from pyjmsack.spi.envelope import DUPLICATE_ID, HEAVY, LARGE, NotOneMessageError
 from pyjmsack.spi.stomp_names import properties_of, sent_over_stomp
 
 __all__ = ["AmqpInbound"]
@@ -40,6 +40,10 @@ _STOMP_CONTENT_TYPE = ("_AMQ_CONTENT_TYPE", "content-type")
 """The properties in which Artemis and Classic deliver the content type of a STOMP message."""
 _PREFIXES: dict[str, type[Destination]] = {"queue://": Queue, "topic://": Topic}
 _KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue, "temp-topic://": TemporaryTopic}
+
+_MOST_DAMAGED = 2
+"""The number of damaged deliveries of a large message with the same bytes that are given back. At the next delivery the
+damage is in the broker's own copy, because a broken transfer has other bytes the next time."""
 
 _destinations: dict[tuple[str, int | None, type[Destination] | None], Destination] = {}
 _DESTINATIONS_LIMIT = 1024
@@ -204,15 +208,24 @@ class AmqpInbound(sections.Sections):
             wire_type, body = read_body(
                 self.payload, self._body_code, self._body, self._annotations.wire_type, self._content_type(fields)
             )
-        except MessageFormatException:
+        except MessageFormatException as error:
             self.unreadable = True
-            raise
+            raise self.told(error) from None
         kind = _CLASSES[wire_type]
         message = kind.__new__(kind)
         message._lazy = self
         message._body = body
         message._redelivery_count = self._header.delivery_count
         return message
+
+    def told(self, error: MessageFormatException) -> MessageFormatException:
+        """Return the error that the core gets for this error. A large message that keeps coming with the same damage
+        counts as one that cannot be decoded. Artemis would close the connection at its limit of deliveries if the
+        message has neither a header nor properties.
+        """
+        if isinstance(error, NotOneMessageError) and self.counted >= _MOST_DAMAGED:
+            return MessageFormatException(str(error))
+        return error
 
     def _decode(self) -> list[Any]:
         """Return the 13 fields of the properties section (3.2.4). The first call also finds all sections."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -318,3 +320,15 @@ def test_worker_processes_are_not_killed_before_the_stop_timeout_of_their_app(
     monkeypatch.setattr(running, "_supervise", lambda *how: told.append(how[-1]) or 0)
     assert CliRunner().invoke(running.run, ["patient_service:app", "--workers", "2"]).exit_code == 0
     assert told[0] > 600
+
+
+@pytest.mark.parametrize(("program", "code"), [("pass", 0), ("raise SystemExit(1)", 1)], ids=["good", "bad"])
+def test_worker_processes_that_end_before_their_app_has_begun_are_no_failure(program: str, code: int) -> None:
+    """SIGTERM ends a process that still imports its module, and no listener was at work in it."""
+    importing = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    ended = subprocess.Popen([sys.executable, "-c", program])
+    ended.wait(60)
+    assert running._end([importing, ended], [signal.SIGTERM], 60) == code
+    assert importing.returncode == -signal.SIGTERM
+    assert importing.stdin is not None
+    importing.stdin.close()

@@ -92,6 +92,16 @@ def test_each_message_goes_where_the_one_question_said(guarantee: str) -> None:
     assert asked == messages
 
 
+@pytest.mark.parametrize(("limit", "prefetch"), [(None, 8), (3, 3)], ids=["all", "limited"])
+def test_a_transaction_does_not_fill_the_window_of_its_consumer(limit: int | None, prefetch: int) -> None:
+    """The log warned that the consumer holds as many as it may. A limited move takes no more than its limit."""
+    login, session = broker_with([None], "atomic")
+    session.create_consumer.return_value.receive_nowait.return_value = None
+    with closing(Stop()) as stop:
+        Transfer("source", lambda _: Queue("t"), limit=limit, batch=7).run(login, Pace(None, stop), stop, MagicMock())
+    assert login.factory.call_args.kwargs["jms__prefetchPolicy__queuePrefetch"] == prefetch
+
+
 @pytest.mark.parametrize("guarantee", ["atomic", "none"], ids=["in transactions", "one by one"])
 def test_a_transfer_to_one_target_has_a_producer_that_is_bound_to_it(guarantee: str) -> None:
     """Classic found no target in some odd messages of a producer that was not bound."""

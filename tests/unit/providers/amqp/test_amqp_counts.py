@@ -6,8 +6,10 @@ from collections.abc import Hashable
 
 import pytest
 
+from pyjmsack.errors import MessageFormatException
 from pyjmsack.providers.amqp.counts import LargeCounts
 from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.spi.envelope import NotOneMessageError
 from pyjmsack.types import Outcome
 
 LARGE, SMALL = 100_000, 100
@@ -58,3 +60,28 @@ def test_a_limited_number_of_messages_is_remembered() -> None:
     for inbound in messages:
         counts.failed(inbound)
     assert [arrives(counts, queue=number).redelivery_count for number in (0, 1, 10_000)] == [0, 1, 1]
+
+
+def test_a_large_message_that_keeps_coming_with_the_same_damage_counts_as_one_that_cannot_be_decoded() -> None:
+    """S166: the damage is in the broker's own copy then. Artemis closed the connection at its limit of deliveries."""
+    counts, body, errors = LargeCounts(), b"\x00\x53\x77\xb1" + LARGE.to_bytes(4, "big") + b"x" * LARGE, []
+    for _ in range(3):
+        inbound = AmqpInbound(body + b"\x00\x53\x70\x45")
+        counts.recall(inbound)
+        with pytest.raises(MessageFormatException, match="out of order") as raised:
+            inbound.to_message()
+        errors.append(raised.type)
+        counts.goes_back(inbound, Outcome.MODIFIED_FAILED)
+    assert errors == [NotOneMessageError, NotOneMessageError, MessageFormatException]
+
+
+def test_broken_transfers_that_differ_are_given_back_each_time() -> None:
+    """S166: the broker has these messages whole."""
+    counts = LargeCounts()
+    for number in range(5):
+        inbound = AmqpInbound(b"\x00\x53\x77\xb1" + LARGE.to_bytes(4, "big") + b"%d" % number * LARGE)
+        inbound.payload += b"\x00\x53\x70\x45"
+        counts.recall(inbound)
+        with pytest.raises(NotOneMessageError):
+            inbound.to_message()
+        counts.goes_back(inbound, Outcome.MODIFIED_FAILED)
