@@ -39,6 +39,8 @@ class SendFuture(Future[None]):
     _state = PENDING
     _result = None
     _exception = None
+    _calls: deque[Callable[[], object]] | None = None
+    """What waiters left for the loop. An instance has the queue when somebody waits."""
     _told = False
     """Whether the waiters of ``concurrent.futures`` were told."""
 
@@ -61,14 +63,16 @@ class SendFuture(Future[None]):
 
     def _when_answered(self, call: Callable[[], object]) -> None:
         """Make a call when the broker has answered, or now if it has answered. The call must not block."""
-        self.__dict__.setdefault("_calls", deque()).append(call)
+        calls = self.__dict__.setdefault("_calls", deque())
+        calls.append(call)
         if self._state == FINISHED:
-            self._make_calls()
+            self._make(calls)
         else:
             self._face.hurry()
 
-    def _make_calls(self) -> None:
-        for call in taken(self.__dict__.get("_calls", deque())):
+    @staticmethod
+    def _make(calls: deque[Callable[[], object]]) -> None:
+        for call in taken(calls):
             call()
 
     def settle(self, error: BaseException | None) -> None:
@@ -76,8 +80,9 @@ class SendFuture(Future[None]):
         if error is not None:
             self._exception = error.fresh() if isinstance(error, JMSException) else error
         self._state = FINISHED
-        if "_calls" in self.__dict__:
-            self._make_calls()
+        calls = self._calls
+        if calls is not None:
+            self._make(calls)
 
     def _tell(self) -> None:
         """Tell the waiters of ``concurrent.futures``, on a thread that may wait for their locks."""
@@ -107,6 +112,8 @@ class SendFuture(Future[None]):
             JMSException: the error that ``send`` would have raised.
             TimeoutError: the broker has not answered in time.
         """
+        if self._state == FINISHED and self._exception is None:
+            return
         error = self.exception(timeout)
         if error is not None:
             try:
