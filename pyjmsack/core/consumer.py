@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -361,15 +362,26 @@ class Consumer:
             self._channel.submit(self._channel.provider.drain, self.info.id, done)
             yield done, None
 
-    def take_unseen(self) -> Runs:
-        """Empty the inbox, and return its messages, oldest first, with the outcomes by which they go back to the
-        broker. Runs on the loop, because Ctrl-C in between would leave the messages nowhere."""
-        runs = groupby(self.inbox.take_all(), _handed_back)
-        return self.unsettled.mark_runs((outcome, [inbound for inbound, _ in run]) for outcome, run in runs)
+    def take_unseen(self, runs: Runs) -> None:
+        """Empty the inbox, and add its messages to ``runs``, oldest first, with the outcomes by which they go back to
+        the broker. If Ctrl-C ends the call, each message is in ``runs`` or in the inbox."""
+        unseen: list[Inbound] = []
+        try:
+            failing = self.inbox.take_all(unseen)
+            self.unsettled.mark_runs(groupby(unseen, partial(_handed_back, failing)), runs)
+        except BaseException:
+            chosen = {inbound for _, inbounds in runs for inbound in inbounds}
+            lost = self._channel.lost_generation
+            self.inbox.redeliver([i for i in unseen if i not in chosen and i.generation > lost])
+            raise
 
     def send_outcomes(self, runs: Runs) -> None:
         """Send outcomes that were chosen before. Runs on the loop."""
         self.unsettled.send_outcomes(runs)
+
+    def send_after_all(self, runs: Runs) -> None:
+        """Send outcomes that were chosen before, because Ctrl-C ended the call that chose them."""
+        self.unsettled.send_after_all(runs)
 
     def resume(self) -> Steps[None]:
         """Finish a close that waited for the end of the rollback (S84)."""
@@ -432,8 +444,13 @@ class Consumer:
         """Give the messages in the inbox back to the broker. The redelivery of a message is counted only if the caller
         already had the message, and a ``recover()`` put it back into the inbox (S30, S31).
         """
-        if len(self.inbox):
-            self._channel.submit(self.unsettled.choose_and_send, self.take_unseen)
+        runs: Runs = []
+        try:
+            self.take_unseen(runs)
+            self.unsettled.settle_runs(runs)
+        except BaseException:
+            self.send_after_all(runs)
+            raise
 
     def finish_if_closed(self) -> None:
         """If the consumer is closed and nothing needs the link any more, end the link, without waiting."""
@@ -525,6 +542,5 @@ class Consumer:
         return not deadline.expired and not isinstance(done.error, RequestTimedOutException)
 
 
-def _handed_back(taken: tuple[Inbound, bool]) -> Outcome:
-    inbound, fails = taken
-    return Outcome.MODIFIED_FAILED if fails or inbound.redeliveries else Outcome.RELEASED
+def _handed_back(failing: set[Inbound], inbound: Inbound) -> Outcome:
+    return Outcome.MODIFIED_FAILED if inbound in failing or inbound.redeliveries else Outcome.RELEASED

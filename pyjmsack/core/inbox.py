@@ -68,6 +68,11 @@ class PriorityInbox:
                     continue
         raise IndexError("pop from an empty PriorityInbox")
 
+    def move(self, unseen: list[Inbound]) -> None:
+        """Append all messages to ``unseen``, in their order."""
+        for level in self._levels:
+            _move(level, unseen)
+
     def clear(self) -> None:
         """Drop all messages."""
         for level in self._levels:
@@ -78,6 +83,13 @@ class PriorityInbox:
 
     def __len__(self) -> int:
         return sum(map(len, self._levels))
+
+
+def _move(messages: deque[Inbound], unseen: list[Inbound]) -> None:
+    """Append all messages to ``unseen``. No Python code runs between two steps of this call, so Ctrl-C cannot end it
+    while a message is in neither place."""
+    with suppress(IndexError):  # the end of the deque
+        unseen.extend(iter(messages.popleft, None))
 
 
 CallLater = Callable[[float, Callable[[], None]], Later]
@@ -441,14 +453,19 @@ class Inbox:
         """Whether the message is in this inbox, or waits for the end of its delay."""
         return inbound in self.messages or (self.delays is not None and inbound in self.delays)
 
-    def take_all(self) -> list[tuple[Inbound, bool]]:
-        """Take out all messages, including the delayed ones. Say of each whether it goes back as failed, because it was
-        about to do so."""
+    def take_all(self, unseen: list[Inbound]) -> set[Inbound]:
+        """Move all messages into ``unseen``, including the delayed ones. At every moment a message is in this inbox or
+        in ``unseen``, also if Ctrl-C ends the call.
+
+        Returns:
+            The messages that go back as failed, because they were about to do so.
+        """
         failing: set[Inbound] = set()
         if self.delays is not None:
             self.delays.release(back=True)
             failing, self.delays.failing = self.delays.failing, failing
-        return [(inbound, inbound in failing) for inbound in taken(self.messages)]
+        self.messages.move(unseen) if isinstance(self.messages, PriorityInbox) else _move(self.messages, unseen)
+        return failing
 
     def expect(self) -> Completion[None]:
         """Return the completion that the next :meth:`wake` completes."""

@@ -25,6 +25,8 @@ _PATIENCE: Final = 60.0
 """Seconds for which ``receive`` goes on after its timeout, if the broker sends only messages that are refused, or if
 the file of the duplicate guard does not answer. There is a limit, because a sender may send such messages without
 end."""
+_LOOK: Final = 1.0
+"""Seconds that the file of the duplicate guard has at least for its answer, also if the time is over."""
 
 
 class Source(Protocol):
@@ -172,7 +174,9 @@ class Receiving:
         inbox, source = self._inbox, self._source
         while (message := take()) is None and inbox.untold and not source.closed:
             arrival = inbox.expect()
-            timeout = min((wait for wait in (limit, patience.remaining()) if wait is not None), default=None)
+            left = patience.remaining()
+            waits = limit, None if left is None else max(left, _LOOK)
+            timeout = min((wait for wait in waits if wait is not None), default=None)
             if inbox.untold and not (yield arrival, timeout) and inbox.untold:
                 raise RequestTimedOutException(
                     f"receiving from {self._info.destination.name}: the file of failover.duplicateGuard does not answer"

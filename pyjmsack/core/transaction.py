@@ -129,9 +129,13 @@ class Participant(Protocol):
         """
         ...
 
-    def take_unseen(self) -> Runs:
-        """Empty the inbox, and return its messages, oldest first, with the outcomes by which they go back to the
-        broker."""
+    def take_unseen(self, runs: Runs) -> None:
+        """Empty the inbox, and add its messages to ``runs``, oldest first, with the outcomes by which they go back to
+        the broker."""
+        ...
+
+    def send_after_all(self, runs: Runs) -> None:
+        """Send outcomes that were chosen before, because Ctrl-C ended the call that chose them."""
         ...
 
     def send_outcomes(self, runs: Runs) -> None:
@@ -334,7 +338,16 @@ class Transactions:
         """
         ended: Completion[None] = Completion()
         begun: Completion[None] = Completion()
-        self._channel.submit(self._end_transaction, operation, ended, begun, [*undone])
+        unseen: list[tuple[Participant, Runs]] = []
+        try:
+            for consumer in undone:
+                unseen.append((consumer, []))
+                consumer.take_unseen(unseen[-1][1])
+            self._channel.submit(self._end_transaction, operation, ended, begun, unseen)
+        except BaseException:
+            for consumer, runs in unseen:
+                consumer.send_after_all(runs)
+            raise
         try:
             self.current = Transaction()
             self._memory.handed_out.clear()
@@ -362,12 +375,9 @@ class Transactions:
         operation: Any,
         ended: Completion[None],
         begun: Completion[None],
-        undone: Iterable[Participant],
+        unseen: Iterable[tuple[Participant, Runs]],
     ) -> None:
-        """Ask the broker to end the transaction and to begin the next one, and give the prefetched messages of the
-        consumers in ``undone`` back. Runs on the loop. The messages are taken first, because the provider may put the
-        messages of the rollback into the same inboxes."""
-        unseen = [(consumer, consumer.take_unseen()) for consumer in undone]
+        """Ask the broker to end the transaction and to begin the next one, and send the outcomes. Runs on the loop."""
         operation(self._number, ended)
         self._channel.provider.begin(self._number, begun)
         for consumer, runs in unseen:

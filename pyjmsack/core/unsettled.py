@@ -391,12 +391,11 @@ class Unsettled:
         """Give several messages the same outcome in one command. Over AMQP, one frame settles consecutive deliveries
         (S27).
         """
-        self.settle_runs(self.mark_runs([(outcome, inbounds)]))
+        self.settle_runs(self.mark_runs([(outcome, inbounds)], []))
 
-    def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]]) -> Runs:
-        """Choose the outcome of each message that has no outcome yet. Return these messages with their outcomes, for
-        :meth:`settle_runs`, which sends them."""
-        marked: Runs = []
+    def mark_runs(self, runs: Iterable[tuple[Outcome, Iterable[Inbound]]], marked: Runs) -> Runs:
+        """Choose the outcome of each message that has no outcome yet. Return ``marked``, after these messages were
+        added with their outcomes, for :meth:`settle_runs`, which sends them."""
         for outcome, inbounds in runs:
             self._mark(inbounds, outcome, marked)
         return marked
@@ -443,10 +442,6 @@ class Unsettled:
         else:
             self._channel.submit(command, *arguments)
 
-    def choose_and_send(self, choose: Callable[[], Runs]) -> None:
-        """Send the outcomes that ``choose()`` returns. Runs on the loop."""
-        self.send_outcomes(choose())
-
     def send_outcomes(self, runs: Runs) -> None:
         """Send outcomes that were chosen before, each of them once. Runs on the loop."""
         try:
@@ -475,7 +470,7 @@ class Unsettled:
             self._provider.lose(error)
             raise
 
-    def _send_after_all(self, runs: Runs) -> None:
+    def send_after_all(self, runs: Runs) -> None:
         """Submit outcomes again, because the call of the caller that chose them was interrupted."""
         with suppress(Exception):  # for example, the connection is closed: the caller gets the first error
             for outcome, inbounds in runs:
@@ -523,7 +518,7 @@ class Unsettled:
             self._mark(dict.fromkeys([*stale, *delivered]) if stale else delivered, outcome, marked)
             self.settle_runs(marked)
         except BaseException:  # as in :meth:`settle_one`
-            self._send_after_all(marked)
+            self.send_after_all(marked)
             raise
         for inbound in delivered:
             self.delivered.pop(inbound, None)
@@ -555,7 +550,7 @@ class Unsettled:
                     self.settle(inbound, outcome)
                 except BaseException:  # Ctrl-C: a chosen outcome must leave, because a second call does nothing
                     if inbound.settled and not inbound.sent:
-                        self._send_after_all([(outcome, [inbound])])
+                        self.send_after_all([(outcome, [inbound])])
                     raise
             self.forget(inbound)
             self._released()

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from pyjmsack.core.facade import refuse_pickle
 from pyjmsack.core.listening import BATCH, Call, Listening
-from pyjmsack.core.runtime import Dispatcher
 from pyjmsack.core.session import Session
 from pyjmsack.core.tracing import Processed
 from pyjmsack.message import Message
@@ -53,7 +52,6 @@ class SessionFace:
     def __init__(self, runtime: SyncRuntime, core: Session) -> None:
         self.run = runtime.run
         self.hurry = runtime.hurry
-        self._teller: Dispatcher | None = None
         self._core = core
         self.guard = SessionGuard(lambda: bool(core.state.listeners))
         self.acknowledger = Acknowledger(core, self.guard)
@@ -61,14 +59,6 @@ class SessionFace:
     def dispatch_completion(self, call: Callable[[], object]) -> None:
         """Run a call on the session's completion thread."""
         self._core.completions.dispatcher.submit(call)
-
-    def tell(self, call: Callable[[], object]) -> None:
-        """Run a call that may block, on a thread that does nothing else. The thread ends when no call is left."""
-        if self._teller is None:
-            teller = self._core.channel.runtime.dispatcher("pyjmsack-futures")
-            teller.close()  # a closed dispatcher keeps no thread
-            self._teller = teller
-        self._teller.submit(call)
 
     def feed(self, listening: Listening) -> None:
         """Give messages to the listener of a consumer. Runs on the dispatcher's thread.

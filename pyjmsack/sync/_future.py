@@ -12,95 +12,215 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
-from concurrent.futures._base import FINISHED, PENDING
+from concurrent.futures._base import FINISHED, LOGGER, PENDING
 from contextlib import suppress
 from functools import partial
+from queue import Empty, SimpleQueue
+from threading import get_ident
 from typing import Any
 
 from pyjmsack.core.runtime import taken
+from pyjmsack.core.steps import Deadline
 from pyjmsack.errors import JMSException
+from pyjmsack.io.forks import shared_lock, when_forked
+from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
 from pyjmsack.sync._face import SessionFace
 from pyjmsack.sync._runtime import wait
 
 __all__ = ["SendFuture"]
 
+log = get_logger("pyjmsack")
+
+
+class _Teller:
+    """The thread that tells the waiters of ``concurrent.futures``. The loop does not tell them itself, because it would
+    wait for the locks of the waiters."""
+
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
+        self._running = False
+        self._starting = shared_lock()
+        when_forked(self._forget)
+
+    def _forget(self) -> None:
+        self._calls, self._running = SimpleQueue(), False
+
+    def start(self) -> None:
+        """Start the thread, unless it runs. Called by a waiter, because the loop would wait for the start."""
+        if not self._running:
+            with self._starting, suppress(RuntimeError):  # the system refuses a new thread
+                if not self._running:
+                    threading.Thread(target=self._run, name="pyjmsack-futures", daemon=True).start()
+                    self._running = True
+
+    def tell(self, call: Callable[[], object]) -> None:
+        """Let the thread run a call."""
+        if self._running:
+            self._calls.put(call)
+        else:
+            call()
+
+    def _run(self) -> None:
+        while True:
+            call = self._calls.get()
+            try:
+                call()
+            except Exception:
+                log.exception("a waiter for sends could not be told")
+
+
+_teller = _Teller()
+
+
+class _Event:
+    """Does what a ``threading.Event`` does for one waiting thread, and has no lock."""
+
+    def __init__(self) -> None:
+        self._set = False
+        self._signals: SimpleQueue[None] = SimpleQueue()
+
+    def set(self) -> None:
+        self._set = True
+        self._signals.put(None)
+
+    def clear(self) -> None:
+        self._set = False  # signals that are left only make ``wait`` look once more
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        deadline = Deadline(timeout)
+        while not self._set:
+            left = deadline.remaining()
+            try:
+                self._signals.get(True, None if left is None else min(left, threading.TIMEOUT_MAX))
+            except Empty:
+                break
+        return self._set
+
+
+class _Condition:
+    """Stands for the condition of a future. ``concurrent.futures`` takes the condition, looks at the state twice, and
+    adds its waiter. So the state that this thread sees stays the same until the thread releases the condition. Other
+    threads go on, because Ctrl-C may end the call before it releases the conditions of all its futures.
+
+    Args:
+        future: the future.
+        seen: for each thread the state that it sees, the last of several that it took.
+    """
+
+    __slots__ = ("_future", "_seen")
+
+    def __init__(self, future: SendFuture, seen: dict[int, list[bool]]) -> None:
+        self._future = future
+        self._seen = seen
+
+    def acquire(self) -> bool:
+        self._seen.setdefault(get_ident(), []).append(self._future.done())
+        return True
+
+    def release(self) -> None:
+        seen = self._seen.get(get_ident())
+        if seen:
+            seen.pop()
+            if not seen:
+                self._seen.pop(get_ident(), None)
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+class _Waiters(list[Any]):
+    """The waiters that ``concurrent.futures`` adds to a future. Each waiter is told once, if the future was not done
+    for the thread that adds it."""
+
+    def __init__(self, future: SendFuture) -> None:
+        super().__init__()
+        self._future = future
+
+    def append(self, waiter: Any) -> None:
+        if not isinstance(waiter.event, _Event):
+            waiter.event = _Event()
+        super().append(waiter)
+        if self._future._state is PENDING:
+            _teller.start()
+            self._future._when_answered(partial(_teller.tell, partial(self._tell, waiter)))
+
+    def _tell(self, waiter: Any) -> None:
+        error = self._future._exception
+        waiter.add_result(self._future) if error is None else waiter.add_exception(self._future)
+
 
 class SendFuture(Future[None]):
     """The future of one send. The future is done when the broker has answered. The future cannot be cancelled, because
     its message is on its way already.
 
-    The loop takes no lock, because Ctrl-C may leave the ``threading.Condition`` of a waiter locked for ever, and the
-    loop serves all connections. Instead, the loop sets the state first, and then runs the calls that it finds. The
-    waiting side adds its call first, and then looks at the state. So at least one side sees what the other side did,
-    and ``deque.popleft`` gives each call to one side only.
+    Nobody takes a lock, because Ctrl-C may leave a ``threading.Condition`` locked for ever, and the loop serves all
+    connections. Instead, the loop sets ``_answered`` first, and then makes the calls that it finds. The waiting side
+    adds its call first, and then looks at ``_answered``. So at least one side sees what the other side did, and only
+    one side can take the call out.
     """
 
-    _state = PENDING
     _result = None
     _exception = None
+    _answered = False
     _calls: deque[Callable[[], object]] | None = None
     """What waiters left for the loop. An instance has the queue when somebody waits."""
-    _told = False
-    """Whether the waiters of ``concurrent.futures`` were told."""
+    _seen: dict[int, list[bool]] | None = None
+    """See :class:`_Condition`. An instance has the table when ``concurrent.futures`` waits."""
 
     def __init__(self, face: SessionFace) -> None:
         # ``Future.__init__`` is not called, because ``__getattr__`` makes the objects when somebody needs them
         self._face = face
 
+    @property
+    def _state(self) -> str:  # type: ignore[override]  # an attribute in the standard library, which only reads it
+        seen = None if self._seen is None else self._seen.get(get_ident())
+        return FINISHED if (seen[-1] if seen else self._answered) else PENDING
+
     def __getattr__(self, name: str) -> Any:
-        if name not in ("_condition", "_waiters", "_done_callbacks"):
+        if name not in ("_condition", "_waiters"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if self._state != FINISHED:
-            # before the objects are made, because Ctrl-C may come in between, and the objects are made only once
-            self._when_answered(partial(self._face.tell, self._tell))
-        # a signal handler or another thread that waits for this future may make these objects at the same time
-        mine = self.__dict__
-        mine.setdefault("_waiters", [])
-        mine.setdefault("_done_callbacks", [])
-        mine.setdefault("_condition", threading.Condition())
+        mine = self.__dict__  # several threads and a signal handler may do so at the same time
+        seen = mine.setdefault("_seen", {})
+        mine.setdefault("_waiters", _Waiters(self))
+        mine.setdefault("_condition", _Condition(self, seen))
         return mine[name]
 
     def _when_answered(self, call: Callable[[], object]) -> None:
         """Make a call when the broker has answered, or now if it has answered. The call must not block."""
         calls = self.__dict__.setdefault("_calls", deque())
         calls.append(call)
-        if self._state == FINISHED:
-            self._make(calls)
-        else:
+        if not self._answered:
             self._face.hurry()
-
-    @staticmethod
-    def _make(calls: deque[Callable[[], object]]) -> None:
-        for call in taken(calls):
+        elif self._take_out(call):
             call()
+
+    def _take_out(self, call: Callable[[], object]) -> bool:
+        """Take a call out of the queue. Return False if the loop has taken it."""
+        try:
+            self.__dict__["_calls"].remove(call)
+        except ValueError:
+            return False
+        return True
 
     def settle(self, error: BaseException | None) -> None:
         """Take the broker's answer. Called once, on the loop."""
         if error is not None:
             self._exception = error.fresh() if isinstance(error, JMSException) else error
-        self._state = FINISHED
-        calls = self._calls
-        if calls is not None:
-            self._make(calls)
-
-    def _tell(self) -> None:
-        """Tell the waiters of ``concurrent.futures``, on a thread that may wait for their locks."""
-        condition = self.__dict__.get("_condition")
-        if condition is None:  # whoever is about to make it finds the state
-            return
-        with condition:
-            if self._told:
-                return
-            self._told = True
-            for waiter in self._waiters:
-                waiter.add_result(self) if self._exception is None else waiter.add_exception(self)
-            condition.notify_all()
-        self._invoke_callbacks()
+        self._answered = True
+        if self._calls is not None:
+            for call in taken(self._calls):
+                call()
 
     def done(self) -> bool:
         """Return whether the broker has answered."""
-        return self._state == FINISHED
+        return self._answered
 
     def result(self, timeout: float | None = None) -> None:
         """Wait for the broker's answer.
@@ -112,7 +232,7 @@ class SendFuture(Future[None]):
             JMSException: the error that ``send`` would have raised.
             TimeoutError: the broker has not answered in time.
         """
-        if self._state == FINISHED and self._exception is None:
+        if self._answered and self._exception is None:
             return
         error = self.exception(timeout)
         if error is not None:
@@ -130,7 +250,7 @@ class SendFuture(Future[None]):
         Raises:
             TimeoutError: the broker has not answered in time.
         """
-        if self._state != FINISHED:
+        if not self._answered:
             answered: Completion[None] = Completion()
             call = answered.succeed
             self._when_answered(call)
@@ -138,16 +258,18 @@ class SendFuture(Future[None]):
                 if not wait(answered, None if timeout is None else max(0, timeout)):
                     raise TimeoutError
             finally:
-                with suppress(ValueError):  # the loop took it out
-                    self.__dict__["_calls"].remove(call)
+                self._take_out(call)
         return self._exception
 
     def add_done_callback(self, fn: Callable[[Future[None]], Any]) -> None:
         """Call ``fn(future)`` when the broker has answered. The call is made on the session's completion thread, never
         on the thread of the loop. If the broker has answered already, ``fn`` is called at once.
         """
-        if self.done():
-            super().add_done_callback(fn)
+        if self._answered:
+            try:
+                fn(self)
+            except Exception:
+                LOGGER.exception("exception calling callback for %r", self)
         else:
             self._when_answered(partial(self._face.dispatch_completion, partial(fn, self)))
 

@@ -409,7 +409,7 @@ def test_what_two_threads_settle_is_counted_once_each_s190() -> None:
 
     def settle(mine: list[FakeInbound]) -> None:
         for one, other in zip(mine, shared, strict=True):
-            consumer.unsettled.mark_runs([(Outcome.ACCEPTED, [one]), (Outcome.REJECTED, [other])])
+            consumer.unsettled.mark_runs([(Outcome.ACCEPTED, [one]), (Outcome.REJECTED, [other])], [])
 
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
