@@ -237,12 +237,17 @@ class Delays:
             back: whether the messages that are not in the inbox go back into the inbox. Otherwise they are dropped.
         """
         aside, self._aside = self._aside, {}
-        waiting, self._waiting = self._waiting, {}
-        self._ready.clear()
-        if not back:
-            self.failing.clear()
-        if back:  # before the timers are cancelled, because Ctrl-C may end the caller there
-            self._inbox.extend(aside)
+        try:
+            waiting, self._waiting = self._waiting, {}
+            self._ready.clear()
+            if not back:
+                self.failing.clear()
+            if back:  # before the timers are cancelled, because Ctrl-C may end the caller there
+                self._inbox.extend(aside)
+        except BaseException:  # Ctrl-C: a message that is in neither place would never be delivered
+            if back:
+                self._inbox.extend([inbound for inbound in aside if inbound not in self._inbox])
+            raise
         self._end([*aside.values(), *waiting.values()])
 
 

@@ -171,12 +171,12 @@ class Receiving:
             RequestTimedOutException: the wait takes too long. The message is not lost.
         """
         limit = self._channel.options.request_timeout
+        left = patience.remaining()
+        end = patience if left is None or left > _LOOK else Deadline(_LOOK)
         inbox, source = self._inbox, self._source
         while (message := take()) is None and inbox.untold and not source.closed:
             arrival = inbox.expect()
-            left = patience.remaining()
-            waits = limit, None if left is None else max(left, _LOOK)
-            timeout = min((wait for wait in waits if wait is not None), default=None)
+            timeout = min((wait for wait in (limit, end.remaining()) if wait is not None), default=None)
             if inbox.untold and not (yield arrival, timeout) and inbox.untold:
                 raise RequestTimedOutException(
                     f"receiving from {self._info.destination.name}: the file of failover.duplicateGuard does not answer"

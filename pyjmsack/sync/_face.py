@@ -52,6 +52,7 @@ class SessionFace:
     def __init__(self, runtime: SyncRuntime, core: Session) -> None:
         self.run = runtime.run
         self.hurry = runtime.hurry
+        self.call_later = runtime.call_later
         self._core = core
         self.guard = SessionGuard(lambda: bool(core.state.listeners))
         self.acknowledger = Acknowledger(core, self.guard)

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
 from concurrent.futures._base import FINISHED, LOGGER, PENDING
-from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import get_ident
@@ -22,55 +21,11 @@ from typing import Any
 from pyjmsack.core.runtime import taken
 from pyjmsack.core.steps import Deadline
 from pyjmsack.errors import JMSException
-from pyjmsack.io.forks import shared_lock, when_forked
-from pyjmsack.loggers import get_logger
 from pyjmsack.spi.completion import Completion
 from pyjmsack.sync._face import SessionFace
 from pyjmsack.sync._runtime import wait
 
 __all__ = ["SendFuture"]
-
-log = get_logger("pyjmsack")
-
-
-class _Teller:
-    """The thread that tells the waiters of ``concurrent.futures``. The loop does not tell them itself, because it would
-    wait for the locks of the waiters."""
-
-    def __init__(self) -> None:
-        self._calls: SimpleQueue[Callable[[], object]] = SimpleQueue()
-        self._running = False
-        self._starting = shared_lock()
-        when_forked(self._forget)
-
-    def _forget(self) -> None:
-        self._calls, self._running = SimpleQueue(), False
-
-    def start(self) -> None:
-        """Start the thread, unless it runs. Called by a waiter, because the loop would wait for the start."""
-        if not self._running:
-            with self._starting, suppress(RuntimeError):  # the system refuses a new thread
-                if not self._running:
-                    threading.Thread(target=self._run, name="pyjmsack-futures", daemon=True).start()
-                    self._running = True
-
-    def tell(self, call: Callable[[], object]) -> None:
-        """Let the thread run a call."""
-        if self._running:
-            self._calls.put(call)
-        else:
-            call()
-
-    def _run(self) -> None:
-        while True:
-            call = self._calls.get()
-            try:
-                call()
-            except Exception:
-                log.exception("a waiter for sends could not be told")
-
-
-_teller = _Teller()
 
 
 class _Event:
@@ -124,9 +79,7 @@ class _Condition:
     def release(self) -> None:
         seen = self._seen.get(get_ident())
         if seen:
-            seen.pop()
-            if not seen:
-                self._seen.pop(get_ident(), None)
+            seen.pop()  # an empty list stays, because a signal handler may release in the middle of ``acquire``
 
     def __enter__(self) -> bool:
         return self.acquire()
@@ -137,23 +90,45 @@ class _Condition:
 
 class _Waiters(list[Any]):
     """The waiters that ``concurrent.futures`` adds to a future. Each waiter is told once, if the future was not done
-    for the thread that adds it."""
+    for the thread that adds it.
+
+    The loop tells the waiters. So their events and locks are replaced by those for which the loop need not wait.
+    """
 
     def __init__(self, future: SendFuture) -> None:
         super().__init__()
         self._future = future
+        self._telling: dict[int, Callable[[], object]] = {}
+        """For each waiter the call that will tell it."""
 
     def append(self, waiter: Any) -> None:
         if not isinstance(waiter.event, _Event):
             waiter.event = _Event()
+            if hasattr(waiter, "lock"):
+                waiter.lock = threading.RLock()
         super().append(waiter)
         if self._future._state is PENDING:
-            _teller.start()
-            self._future._when_answered(partial(_teller.tell, partial(self._tell, waiter)))
+            call = self._telling[id(waiter)] = partial(self._tell, waiter)
+            self._future._when_answered(call)
 
-    def _tell(self, waiter: Any) -> None:
-        error = self._future._exception
-        waiter.add_result(self._future) if error is None else waiter.add_exception(self._future)
+    def remove(self, waiter: Any) -> None:
+        super().remove(waiter)
+        call = self._telling.pop(id(waiter), None)
+        if call is not None:
+            self._future._take_out(call)
+
+    def _tell(self, waiter: Any, wait: float = 0.001) -> None:
+        future = self._future
+        lock = getattr(waiter, "lock", None)
+        if lock is not None and not lock.acquire(blocking=False):
+            # a signal handler may run while the waiting thread has the lock, and wait for the loop; so try again later
+            future._face.call_later(wait, partial(self._tell, waiter, min(2 * wait, 1.0)))
+            return
+        try:
+            waiter.add_result(future) if future._exception is None else waiter.add_exception(future)
+        finally:
+            if lock is not None:
+                lock.release()
 
 
 class SendFuture(Future[None]):

@@ -9,9 +9,9 @@ from concurrent import futures
 from types import FrameType
 
 import pytest
+from polling import wait_until
 
 from pyjmsack.errors import JMSException
-from pyjmsack.sync import _future
 from pyjmsack.sync._future import SendFuture
 
 PATIENCE = 60
@@ -26,11 +26,10 @@ class Face:
     def dispatch_completion(self, call: Callable[[], object]) -> None:
         call()
 
-
-@pytest.fixture(autouse=True)
-def _teller() -> None:
-    """A trace may raise at the end of a ``with`` block, where no signal handler runs. It did so in ``Thread.start``."""
-    _future._teller.start()
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        timer = threading.Timer(seconds, call)
+        timer.daemon = True
+        timer.start()
 
 
 def made() -> SendFuture:
@@ -50,14 +49,22 @@ class Interrupt:
         return self
 
     def run(self, call: Callable[[], object]) -> None:
-        before = sys.gettrace()
-        sys.settrace(self)
-        try:
-            call()
-        except (KeyboardInterrupt, futures.TimeoutError, RuntimeError):
-            pass  # a condition of the standard library makes a RuntimeError of some interrupts
-        finally:
-            sys.settrace(before)
+        """Make the call on a thread of its own, because an error of a trace in an ``except`` block stays the current
+        error of its thread."""
+
+        def traced() -> None:
+            sys.settrace(self)
+            try:
+                call()
+            except (KeyboardInterrupt, futures.TimeoutError, RuntimeError):
+                pass  # a condition of the standard library makes a RuntimeError of some interrupts
+            finally:
+                sys.settrace(None)  # not at the end of the thread, which takes a lock of ``threading``
+
+        thread = threading.Thread(target=traced, daemon=True)
+        thread.start()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
 
 
 WAITS: list[Callable[[SendFuture], object]] = [
@@ -160,3 +167,25 @@ def test_a_program_that_looks_again_and_again_leaves_nothing_behind() -> None:
     with pytest.raises(JMSException, match="refused"):
         future.result()
     assert isinstance(future.exception(), JMSException)
+
+
+def test_waits_that_are_over_leave_nothing_behind() -> None:
+    """A program that looked each 10 ms with a time-out kept 30 MB a second, while its broker stood still."""
+    send = made()
+    for _ in range(100):
+        futures.wait([send], 0)
+        with pytest.raises(futures.TimeoutError):
+            [*futures.as_completed([send], 0)]
+        futures.as_completed([send], PATIENCE).close()
+    assert (len(send._calls or ()), len(send._waiters), len(send._waiters._telling)) == (0, 0, 0)
+
+
+def test_the_loop_does_not_wait_for_a_waiter_in_whose_lock_a_signal_handler_waits_for_the_loop() -> None:
+    first, second = made(), made()
+    waiter = futures._base._AsCompletedWaiter()
+    first._waiters.append(waiter)
+    with waiter.lock:
+        loop = threading.Thread(target=lambda: [send.settle(None) for send in (first, second)], daemon=True)
+        loop.start()
+        assert second.result(PATIENCE) is None
+    wait_until(lambda: waiter.finished_futures == [first], PATIENCE)
