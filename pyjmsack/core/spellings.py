@@ -17,7 +17,7 @@ __all__ = ["LONGEST_NAME", "ORDERS", "check_composite", "check_names", "check_or
 _ARTEMIS_TIME: Final = "_AMQ_SCHED_DELIVERY"
 _REPEATED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
 _DELAYED: Final = ("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_TIME")
-_OF_ARTEMIS: Final = ("_AMQ_BRIDGE_DUP", "_AMQ_ROUTING_TYPE")
+_OF_ARTEMIS: Final = ("_AMQ_BRIDGE_DUP", "_AMQ_ROUTE_TO", "_AMQ_ROUTING_TYPE", "_AMQ_SCALEDOWN_TO")
 """Properties that Artemis uses itself. Over STOMP it ends the connection if it cannot read their values."""
 ORDERS: Final = frozenset((_ARTEMIS_TIME, *_DELAYED, *_REPEATED, *_OF_ARTEMIS))
 """Properties by which a Java program asks a broker to deliver a message later or again, and others that a broker obeys.

@@ -35,7 +35,8 @@ log = get_logger("pyjmsack.stomp")
 _NOT_COPIED = re.compile(
     rb"\n(?:subscription|message-id|ack|destination|destination-type|content-length|redelivered|receipt|expires"
     rb"|transaction|browser|%b|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
-    rb"|_AMQ_LARGE_SIZE|_AMQ_BRIDGE_DUP|_AMQ_ROUTING_TYPE|AMQ_SCHEDULED_(?:DELAY|PERIOD|REPEAT|CRON)|scheduledJobId"
+    rb"|_AMQ_LARGE_SIZE|_AMQ_BRIDGE_DUP|_AMQ_ROUTING_TYPE|_AMQ_ROUTE_TO|_AMQ_SCALEDOWN_TO"
+    rb"|AMQ_SCHEDULED_(?:DELAY|PERIOD|REPEAT|CRON)|scheduledJobId"
     rb"|priority(?!:[0-9](?![^\n]))|timestamp(?!:[0-9]{1,18}(?![^\n])))(?::[^\n]*)?(?![^\n])" % DUPLICATE_ID.encode()
 )
 """The header lines that a copy does not get, because they belong to one delivery, because the broker would deliver the

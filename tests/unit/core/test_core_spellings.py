@@ -91,7 +91,7 @@ def test_what_is_no_cron_expression_is_not_sent_over_stomp_s160(value: Any) -> N
     assert len(str(raised.value)) < 500
 
 
-@pytest.mark.parametrize("name", ["_AMQ_BRIDGE_DUP", "_AMQ_ROUTING_TYPE"])
+@pytest.mark.parametrize("name", ["_AMQ_BRIDGE_DUP", "_AMQ_ROUTE_TO", "_AMQ_ROUTING_TYPE", "_AMQ_SCALEDOWN_TO"])
 def test_a_property_of_artemis_itself_is_not_sent_to_it_over_stomp_s160(name: str) -> None:
     artemis: Any = SimpleNamespace(broker="artemis", protocol="STOMP 1.2")
     with pytest.raises(MessageFormatException, match=f"property '{name}' .* leave it out"):

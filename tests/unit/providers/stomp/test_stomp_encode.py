@@ -46,6 +46,7 @@ def test_a_reply_to_that_classic_would_change_is_refused_s160(name: str) -> None
         b"priority:x", b"priority:10", b"priority:-1", b"priority:", b"timestamp:x", b"timestamp:-1",
         b"timestamp:" + b"9" * 19, b"AMQ_SCHEDULED_PERIOD:5", b"AMQ_SCHEDULED_REPEAT:null",
         b"AMQ_SCHEDULED_CRON:* * * * *", b"_AMQ_BRIDGE_DUP:x", b"_AMQ_ROUTING_TYPE:x",
+        b"_AMQ_ROUTE_TO:x", b"_AMQ_SCALEDOWN_TO:x",
     ],
 )  # fmt: skip
 def test_a_copy_leaves_out_a_header_that_ends_the_connection_or_delays_the_copy_s118(line: bytes) -> None:
