@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import proton
@@ -115,6 +116,34 @@ def test_a_message_that_is_rejected_out_of_the_dead_letter_queue_stays_there(
     peer.wait_frames("disposition")
     assert each(peer) == [(1, ACCEPTED)]
     assert peer.all("transfer") == []
+
+
+@pytest.mark.parametrize("encode", [text, volatile])
+@pytest.mark.parametrize(
+    "message_id",
+    ["x" * 65_536, "\u00e4" * 32_768, "\U0001f600" * 10_923, b"x" * 32_767],
+    ids=["ascii", "two-bytes", "six-bytes", "binary"],
+)
+def test_a_rejected_message_whose_id_classic_cannot_write_waits_and_the_next_one_comes_s118(
+    face: Face, encode: Callable[..., bytes], message_id: str | bytes
+) -> None:
+    """Classic closed the consumer and delivered the message again, so a listener got almost nothing else."""
+    peer = face.peer(messages=[encode("bad", id=message_id), text("good")])
+    consumer = face.session(peer, CLASSIC, mode=INDIVIDUAL).create_consumer(Q)
+    consumer.receive(60).reject()
+    consumer.receive(60).accept()
+    peer.wait_frames("disposition")
+    assert each(peer) == [(1, ACCEPTED)]
+    assert peer.all("transfer") == []
+
+
+@pytest.mark.parametrize(("broker", "size"), [("classic-6", 65_535), ("artemis", 65_536)])
+def test_a_rejected_message_whose_id_the_broker_can_write_is_refused(face: Face, broker: str, size: int) -> None:
+    """S118."""
+    peer = face.peer(messages=[text("bad", id="x" * size)])
+    face.session(peer, f"broker={broker}", mode=INDIVIDUAL).create_consumer(Q).receive(60).reject()
+    peer.wait_frames("disposition")
+    assert each(peer) == [(0, REJECTED)]
 
 
 @pytest.mark.option("amqp.deadLetterQueue", "amqp")

@@ -113,6 +113,7 @@ LIMITS = {
     "the name of a destination at": "core/spellings.py LONGEST_STORED",
     "the name of a property at": "core/spellings.py LONGEST_NAME",
     "a key of a map in a property at": "providers/amqp/nested.py _LONGEST_KEY",
+    "the id of a message that is rejected at": "providers/amqp/deadletter.py _LONGEST_ID",
     "client id and host name": "providers/amqp/name_sizes.py OPEN_LIMIT",
     "a header line of CONNECT": "providers/stomp/heads.py CONNECT_LINE",
     "frames with less than 8 bytes of data": "io/websocket.py _MOST_SMALL",

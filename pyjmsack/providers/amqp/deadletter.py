@@ -18,10 +18,12 @@ from typing import Any
 from pyjmsack.destination import Queue
 from pyjmsack.errors import MessageFormatException
 from pyjmsack.loggers import get_logger
+from pyjmsack.message.utf import encode_utf
 from pyjmsack.providers.amqp import sections
 from pyjmsack.providers.amqp.download import SpooledInbound
 from pyjmsack.providers.amqp.encode import streamed
 from pyjmsack.providers.amqp.engines import AmqpEngine
+from pyjmsack.providers.amqp.ids import to_message_id
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.oversize import Oversize
 from pyjmsack.providers.amqp.receiver import AmqpReceiver
@@ -43,6 +45,10 @@ log = get_logger("pyjmsack.amqp")
 _MOST_REFUSED = 10
 """The number of earlier deliveries of a message from which on it is set aside if its copy is refused. ActiveMQ Classic
 may refuse a copy and keep it, so the dead-letter queue would fill up with copies of one message."""
+_LONGEST_ID = 65_535
+"""The largest number of bytes of the id of a message that can be rejected at ActiveMQ Classic. Classic writes the
+length in 16 bits. It closes the consumer or the connection if the id does not fit, and delivers the message again,
+without end."""
 _LINK = 0
 """The number of this sender's link in its session. The core numbers its own links from 1, so 0 is free."""
 
@@ -83,8 +89,8 @@ class DeadLetters:
         """Copy a rejected message that the broker would discard, then accept the original.
 
         If the broker refuses the copy, the original is delivered again. After ten deliveries, it gets no outcome until
-        its consumer ends. Neither does a message that cannot be copied, or that was rejected by a consumer of the
-        dead-letter queue.
+        its consumer ends. Neither does a message that cannot be copied, whose id is too long for Classic, or that was
+        rejected by a consumer of the dead-letter queue.
 
         Returns:
             False if the message needs no copy. The caller then sends the outcome as usual.
@@ -94,6 +100,8 @@ class DeadLetters:
         why = None
         if is_dead_letter_queue(receiver.info.destination, self._queue.name):
             why = "the message is already in the dead-letter queue"
+        elif self._copies and _has_too_long_id(inbound):
+            why = "its message id is so long that ActiveMQ Classic would close the consumer and deliver it again"
         elif not self._copies or inbound.persistent:
             return False
         elif isinstance(inbound, Oversize):
@@ -188,6 +196,18 @@ class _Copy(Outbound):
     def done(self, error: BaseException | None) -> None:
         """Handle the broker's answer to the copy."""
         self._done(self, error)
+
+
+def _has_too_long_id(inbound: AmqpInbound) -> bool:
+    """Return True if ActiveMQ Classic cannot write the id of a message. Classic writes an id of bytes as a text."""
+    if isinstance(inbound, Oversize):
+        return False
+    try:
+        found = inbound._decode()[sections.MESSAGE_ID]
+    except MessageFormatException:
+        return False
+    text = found if isinstance(found, str) else to_message_id(found)
+    return text is not None and len(encode_utf(text)) > _LONGEST_ID
 
 
 def _payload(inbound: AmqpInbound) -> Payload:

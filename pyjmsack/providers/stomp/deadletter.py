@@ -35,13 +35,16 @@ log = get_logger("pyjmsack.stomp")
 _NOT_COPIED = re.compile(
     rb"\n(?:subscription|message-id|ack|destination|destination-type|content-length|redelivered|receipt|expires"
     rb"|transaction|browser|%b|_AMQ_ORIG_ADDRESS|_AMQ_ORIG_QUEUE|_AMQ_SCHED_DELIVERY|AMQ_SCHEDULED_TIME"
-    rb"|_AMQ_LARGE_SIZE|_AMQ_BRIDGE_DUP|_AMQ_ROUTING_TYPE|AMQ_SCHEDULED_(?:DELAY|PERIOD|REPEAT|CRON)|scheduledJobId"
+    rb"|_AMQ_LARGE_SIZE|_AMQ_BRIDGE_DUP|_AMQ_ROUTING_TYPE|_AMQ_ROUTE_TO|_AMQ_SCALEDOWN_TO"
+    rb"|AMQ_SCHEDULED_(?:DELAY|PERIOD|REPEAT|CRON)|scheduledJobId|JMS_AMQP_ENCODED_(?:DA|MA|FT)_[^:\n]*"
+    rb"|_AMQ_GROUP_SEQUENCE(?!:-?1?[0-9]{1,9}(?![^\n]))|_AMQ_INGRESS_TIMESTAMP(?!:[0-9]{1,18}(?![^\n]))"
     rb"|priority(?!:[0-9](?![^\n]))|timestamp(?!:[0-9]{1,18}(?![^\n])))(?::[^\n]*)?(?![^\n])" % DUPLICATE_ID.encode()
 )
 """The header lines that a copy does not get, because they belong to one delivery, because the broker would deliver the
-copy later or again, or because the broker would end the connection when it reads them. A sender over AMQP may give a
-property the name of a header of STOMP, with any value. One search finds all these lines, because a search for each line
-would be slow in a message with many lines."""
+copy later or again, because the broker would end the connection when it reads them, or because Artemis could not
+convert the copy for a receiver over AMQP (docs/interop.md). A sender over AMQP may give a property the name of a header
+of STOMP, with any value. One search finds all these lines, because a search for each line would be slow in a message
+with many lines."""
 
 
 _LOSSY = (

@@ -91,9 +91,30 @@ def test_what_is_no_cron_expression_is_not_sent_over_stomp_s160(value: Any) -> N
     assert len(str(raised.value)) < 500
 
 
-@pytest.mark.parametrize("name", ["_AMQ_BRIDGE_DUP", "_AMQ_ROUTING_TYPE"])
+@pytest.mark.parametrize("name", ["_AMQ_BRIDGE_DUP", "_AMQ_ROUTE_TO", "_AMQ_ROUTING_TYPE", "_AMQ_SCALEDOWN_TO"])
 def test_a_property_of_artemis_itself_is_not_sent_to_it_over_stomp_s160(name: str) -> None:
     artemis: Any = SimpleNamespace(broker="artemis", protocol="STOMP 1.2")
     with pytest.raises(MessageFormatException, match=f"property '{name}' .* leave it out"):
         check_orders(ordered(name, "x"), artemis)
     check_orders(ordered(name, "x"), STOMP)
+
+
+@pytest.mark.parametrize(
+    "value", ["x", "", " 7", "5.0", 5.0, True, None, "9223372036854775808", "-9223372036854775809", "9" * 5000]
+)
+def test_a_time_of_arrival_that_artemis_cannot_convert_to_amqp_is_not_sent_over_stomp_s160(value: Any) -> None:
+    """One such message took the credit of a receiver over AMQP for ever, and a listener stopped."""
+    artemis: Any = SimpleNamespace(broker="artemis", protocol="STOMP 1.2")
+    with pytest.raises(
+        MessageFormatException, match=r"'_AMQ_INGRESS_TIMESTAMP' .* could not convert .* expected"
+    ) as raised:
+        check_orders(ordered("_AMQ_INGRESS_TIMESTAMP", value), artemis)
+    assert len(str(raised.value)) < 500
+    check_orders(ordered("_AMQ_INGRESS_TIMESTAMP", value), STOMP)
+    check_orders(ordered("_AMQ_INGRESS_TIMESTAMP", value), SimpleNamespace(broker="artemis", protocol="AMQP 1.0"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [0, -1, 1764403200000, "1764403200000", "-9223372036854775808"])
+def test_a_time_of_arrival_that_artemis_noted_is_sent_on_over_stomp(value: Any) -> None:
+    artemis: Any = SimpleNamespace(broker="artemis", protocol="STOMP 1.2")
+    check_orders(ordered("_AMQ_INGRESS_TIMESTAMP", value), artemis)

@@ -46,6 +46,7 @@ def test_a_reply_to_that_classic_would_change_is_refused_s160(name: str) -> None
         b"priority:x", b"priority:10", b"priority:-1", b"priority:", b"timestamp:x", b"timestamp:-1",
         b"timestamp:" + b"9" * 19, b"AMQ_SCHEDULED_PERIOD:5", b"AMQ_SCHEDULED_REPEAT:null",
         b"AMQ_SCHEDULED_CRON:* * * * *", b"_AMQ_BRIDGE_DUP:x", b"_AMQ_ROUTING_TYPE:x",
+        b"_AMQ_ROUTE_TO:x", b"_AMQ_SCALEDOWN_TO:x",
     ],
 )  # fmt: skip
 def test_a_copy_leaves_out_a_header_that_ends_the_connection_or_delays_the_copy_s118(line: bytes) -> None:
@@ -57,7 +58,29 @@ def test_a_copy_leaves_out_a_header_that_ends_the_connection_or_delays_the_copy_
     assert b"\npriorityx:y\na:b\n" in copy
 
 
-@pytest.mark.parametrize("line", [b"priority:0", b"priority:9", b"timestamp:1764403200000"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"_AMQ_GROUP_SEQUENCE:x", b"_AMQ_GROUP_SEQUENCE:", b"_AMQ_GROUP_SEQUENCE:2147483648",
+        b"_AMQ_INGRESS_TIMESTAMP:x", b"_AMQ_INGRESS_TIMESTAMP:" + b"9" * 19, b"JMS_AMQP_ENCODED_DA_a:x",
+        b"JMS_AMQP_ENCODED_MA_x-opt-a:[B@1", b"JMS_AMQP_ENCODED_FT_a\\cb:x",
+    ],
+)  # fmt: skip
+def test_a_copy_leaves_out_a_header_that_artemis_cannot_convert_to_amqp_s118(line: bytes) -> None:
+    """One such copy took the credit of a receiver of the dead-letter queue for ever."""
+    head = b"\nmessage-id:7\n%s\nJMS_AMQP_ENCODED:y\na:b" % line
+    copy = _copy(StompInbound(head, b"body", dialect_of("artemis"), None), "DLQ", Queue("q"), "q", "")
+    assert line not in copy
+    assert b"\nJMS_AMQP_ENCODED:y\na:b\n" in copy
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"priority:0", b"priority:9", b"timestamp:1764403200000", b"_AMQ_GROUP_SEQUENCE:7",
+        b"_AMQ_GROUP_SEQUENCE:-1", b"_AMQ_INGRESS_TIMESTAMP:1764403200000",
+    ],
+)  # fmt: skip
 def test_a_copy_keeps_the_headers_that_the_broker_reads_s118(line: bytes) -> None:
     head = b"\nmessage-id:ID:a-1-2-3:1:1:1:1\na:b\n" + line
     inbound = StompInbound(head, b"body", dialect_of("classic-6"), None)
