@@ -185,18 +185,20 @@ class Connection:
             lambda number: self.sessions.pop(number, None),
             self._warn_if_never_started,
         )
-        try:
+        done: Completion[None] = Completion()
+        try:  # before the request leaves, because Ctrl-C may come at any step
             yield from session.memory.opened()
-            done: Completion[None] = Completion()
             channel.submit(provider.create_session, info, done)
-            undo = partial(channel.submit, provider.close_session, info.id, Completion())
-            yield from answered(done, channel.deadline(), "creating a session", undo=undo)
+            yield from answered(done, channel.deadline(), "creating a session")
+            self.sessions[info.id] = session
+            session.update()
+            return session
         except BaseException:
+            if done.error is None:
+                self.sessions.pop(info.id, None)
+                channel.submit(provider.close_session, info.id, Completion())
             session.memory.close()
             raise
-        self.sessions[info.id] = session
-        session.update()
-        return session
 
     def _warn_if_never_started(self) -> None:
         """Log a warning if the connection is still not started when ``jms.warnAboutUnstartedConnectionTimeout`` is

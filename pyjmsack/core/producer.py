@@ -136,7 +136,7 @@ class Producer:
         session: the facts about the session that its producers and consumers may read.
         info: id and destination.
         completions: returns the object that calls the session's completion listeners; the first call makes it.
-        leave: called with the id of the producer when the producer is closed.
+        leave: called with the id of the producer when the link of the closed producer is ended.
     """
 
     def __init__(
@@ -388,7 +388,6 @@ class Producer:
             self.closed = True
             self.remote_close.forget()
             deadline = Deadline(self._channel.options.close_timeout)
-            self._leave(self.info.id)
             self._channel.submit(self.window.when_answered, answered)
             yield answered, deadline.remaining()
         except BaseException:  # the caller gave up: detach without waiting, as soon as all sends are answered
@@ -399,7 +398,10 @@ class Producer:
         yield from ended(done, deadline, f"closing the producer of {self.describe()}")
 
     def _submit_detach(self, done: Completion[None]) -> None:
+        """Submit the command that ends the link. Only then the session forgets the producer, because a close of the
+        session waits for the sends of its producers (S74)."""
         self._channel.submit(self._channel.provider.close_producer, self.info.id, done)
+        self._leave(self.info.id)
 
     def all_answered(self, deadline: Deadline) -> Steps[None]:
         """Wait until the broker has answered all sends so far (S74)."""

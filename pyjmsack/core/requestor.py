@@ -90,10 +90,10 @@ class Requestor:
     session must not affect it.
     """
 
-    def __init__(self, connection: Connection, session: Session) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.closed = False
         self.reply_to: TemporaryQueue
-        self._session = session
+        self._session: Session
         self._connection = connection
         self._producer: Producer
         self._consumer: Consumer
@@ -113,22 +113,22 @@ class Requestor:
         owner.check_open()
         if destination is None:
             raise InvalidDestinationException("a requestor needs a destination (S67)")
-        session = yield from connection.create_session(AckMode.AUTO_ACKNOWLEDGE, None)
-        requestor = cls(connection, session)
+        requestor = cls(connection)
         try:
+            requestor._session = session = yield from connection.create_session(AckMode.AUTO_ACKNOWLEDGE, None)
             requestor._producer = yield from session.create_producer(destination)
             requestor._producer.correlates = True
             requestor.reply_to = yield from session.create_temporary(TemporaryQueue, run)
             requestor._consumer = yield from session.create_consumer(requestor.reply_to, None, pulls=False)
+            requestor._consumer.on_arrival = requestor._look
+            requestor._consumer.inbox.wanted = requestor._is_wanted
+            return requestor
         except JMSException:
             yield from requestor.close()
             raise
         except BaseException:
             give_up(requestor.close())
             raise
-        requestor._consumer.on_arrival = requestor._look
-        requestor._consumer.inbox.wanted = requestor._is_wanted
-        return requestor
 
     @property
     def destination(self) -> Destination:
@@ -295,6 +295,8 @@ class Requestor:
             return
         self.closed = True
         self._fail(IllegalStateException("the requestor is closed"))
+        if not hasattr(self, "_session"):
+            return
         try:
             yield from self._session.close()
         except BaseException:  # the caller gave up: the queue is deleted after its consumer, without waiting

@@ -16,7 +16,7 @@ from pyjmsack.core.producer import Producer
 from pyjmsack.core.runtime import LAST_CALLS
 from pyjmsack.core.sources import Sources, check_destination
 from pyjmsack.core.state import SessionState, State
-from pyjmsack.core.steps import Deadline, Steps, answered, ended
+from pyjmsack.core.steps import Deadline, Steps, answered, ended, give_up
 from pyjmsack.core.subscriptions import Subscriptions, check_name, check_topic
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.core.transaction import Transactions
@@ -145,11 +145,16 @@ class Session:
         info = ProducerInfo(channel.next_id(), self.info.id, destination, presettled)
         producer = Producer(self.state, info, lambda: self.completions, lambda number: self.producers.pop(number, None))
         done: Completion[None] = Completion()
-        channel.submit(provider.create_producer, info, done)
-        undo = partial(channel.submit, provider.close_producer, info.id, Completion())
-        yield from answered(done, channel.deadline(), f"creating a producer for {producer.describe()}", undo=undo)
-        self.producers[info.id] = producer
-        return producer
+        try:  # before the request leaves, because Ctrl-C may come at any step
+            channel.submit(provider.create_producer, info, done)
+            yield from answered(done, channel.deadline(), f"creating a producer for {producer.describe()}")
+            self.producers[info.id] = producer
+            return producer
+        except BaseException:
+            if done.error is None:
+                self.producers.pop(info.id, None)
+                channel.submit(provider.close_producer, info.id, Completion())
+            raise
 
     def check_browser(self, queue: Destination, selector: str | None) -> None:
         """Check that this destination can be browsed, before the broker is asked (S134).
@@ -189,56 +194,70 @@ class Session:
             IllegalStateException: the subscription's name is in use (S141, S143); or the session was closed meanwhile.
         """
         self.check_open()
-        channel = self.channel
         info, options = self._sources.describe(
             destination, selector, no_local, subscription, browser=browser, pulls=pulls
         )
-        if subscription is not None:
-            info.subscription = yield from self._subscriptions.take(subscription, destination, info.selector)
-        consumer = self._make_consumer(info, options)
+        consumer: Consumer | None = None
         attached: Completion[None] = Completion()
+        try:  # before the requests leave, because Ctrl-C may come at any step
+            if subscription is not None:
+                info.subscription = yield from self._subscriptions.take(subscription, destination, info.selector)
+            consumer = self._make_consumer(info, options)
+            yield from self._open_consumer(consumer, attached)
+            return consumer
+        except BaseException:
+            self._undo_consumer(info, consumer, attached)
+            raise
+
+    def _open_consumer(self, consumer: Consumer, attached: Completion[None]) -> Steps[None]:
+        """Create a consumer at the broker, and remember the consumer. ``attached`` gets the broker's answer."""
+        channel, info = self.channel, consumer.info
         if info.subscription is not None:
             attached.add_callback(partial(self._release_if_refused, info.subscription))
         channel.submit(channel.provider.create_consumer, info, consumer, attached)
-        undo = partial(channel.submit, consumer.close_link, info.id, Completion())
-        yield from answered(attached, channel.deadline(), f"creating a consumer of {destination.name}", undo=undo)
+        yield from answered(attached, channel.deadline(), f"creating a consumer of {info.destination.name}")
         self._add(consumer)
         self._consumer_made()
-        if channel.started or browser:
+        if channel.started or info.browser:
             channel.submit(channel.provider.start_consumer, info.id)
-        return consumer
+
+    def _undo_consumer(self, info: ConsumerInfo, consumer: Consumer | None, attached: Completion[None]) -> None:
+        """End a consumer that its caller does not get, because otherwise the consumer would keep messages that nobody
+        can receive. ``consumer`` is ``None`` if the consumer was not made yet. A refused consumer has nothing to end.
+        """
+        if consumer is None:
+            if info.subscription is not None:
+                self.channel.submit(self._subscriptions.release, info.subscription)
+        elif info.id in self.consumers:
+            give_up(consumer.close())
+        elif attached.error is None:
+            self.channel.submit(consumer.close_link, info.id, Completion())
 
     def _add(self, consumer: Consumer) -> None:
         """Remember a consumer that was created at the broker. If another thread or task closes the session meanwhile,
-        end the consumer instead, because over STOMP the consumer would go on receiving.
+        raise an error, so that the consumer is ended, because over STOMP the consumer would go on receiving.
 
         The close first notes that the session is closed, and then ends the noted consumers. This method first notes the
-        consumer, and then looks whether the session is closed. So either the close or this method ends the consumer.
+        consumer, and then looks whether the session is closed. So the close ends the consumer, or this method raises.
         """
         number = consumer.info.id
         self.consumers[number] = consumer
         consumer.joined()
         if self.closed:
             self.consumers.pop(number, None)
-            consumer.submit_end(Completion())
             raise IllegalStateException("the session was closed while the consumer was being created")
 
     def _make_consumer(self, info: ConsumerInfo, options: DestinationOptions) -> Consumer:
-        try:
-            return Consumer(
-                self.state,
-                info,
-                self.face.acknowledger,
-                self.dispatchers,
-                self.face.feed,
-                self._subscriptions,
-                self._consumer_left,
-                allow_pull_listener=options.allow_pull_listener,
-            )
-        except BaseException:
-            if info.subscription is not None:
-                self.channel.submit(self._subscriptions.release, info.subscription)
-            raise
+        return Consumer(
+            self.state,
+            info,
+            self.face.acknowledger,
+            self.dispatchers,
+            self.face.feed,
+            self._subscriptions,
+            self._consumer_left,
+            allow_pull_listener=options.allow_pull_listener,
+        )
 
     def _consumer_left(self, number: int) -> Consumer | None:
         """Take a consumer that ends out of the table. Return ``None`` if another thread was first."""

@@ -88,10 +88,14 @@ class Subscriptions:
         channel = self._channel
         check_storable("the name of the subscription", f"{wanted.name}:{channel.info.client_id}", channel.metadata)
         claimed: Completion[Subscription] = Completion()
-        channel.submit(self.claim, wanted, topic, selector, claimed)
         what = f"waiting for the end of another consumer of {wanted.name}"
-        undo = partial(channel.submit, self.withdraw, claimed)
-        return (yield from answered(claimed, channel.deadline(), what, undo=undo))
+        try:  # before the command leaves, because Ctrl-C may come at any step
+            channel.submit(self.claim, wanted, topic, selector, claimed)
+            return (yield from answered(claimed, channel.deadline(), what))
+        except BaseException:
+            if claimed.error is None:
+                channel.submit(self.withdraw, claimed)
+            raise
 
     def unsubscribe(self, name: str) -> Steps[None]:
         """Delete a durable subscription; see :meth:`Session.unsubscribe`."""

@@ -43,14 +43,19 @@ class Temporaries:
         channel.require("temporary-destination")
         info = TemporaryInfo(channel.next_id(), kind)
         named: Completion[str] = Completion()
-        channel.submit(provider.create_temporary, info, named)
         what = f"creating a temporary {'topic' if kind.is_topic else 'queue'}"
-        undo = partial(channel.submit, provider.delete_temporary, info.id, Completion())
-        name = yield from answered(named, channel.deadline(), what, undo=undo)
-        destination: T = kind._literal(name)
-        destination._delete = lambda: run(self.delete(destination))
-        self.live[info.id] = destination
-        return destination
+        try:  # before the request leaves, because Ctrl-C may come at any step
+            channel.submit(provider.create_temporary, info, named)
+            name = yield from answered(named, channel.deadline(), what)
+            destination: T = kind._literal(name)
+            destination._delete = lambda: run(self.delete(destination))
+            self.live[info.id] = destination
+            return destination
+        except BaseException:
+            if named.error is None:
+                self.live.pop(info.id, None)
+                channel.submit(provider.delete_temporary, info.id, Completion())
+            raise
 
     def delete(self, destination: Temporary) -> Steps[None]:
         """Delete a temporary destination at the broker. A second call does nothing.

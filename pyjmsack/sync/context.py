@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pyjmsack.core.consumer import Consumer
-from pyjmsack.core.requestor import Requestor as CoreRequestor
-from pyjmsack.core.steps import Steps
 from pyjmsack.destination import Queue
 from pyjmsack.spi.resources import ConnectionMetadata
 from pyjmsack.sync.connection import Connection
-from pyjmsack.sync.consumer import MessageConsumer, QueueBrowser
-from pyjmsack.sync.requestor import Requestor
+from pyjmsack.sync.consumer import QueueBrowser
 from pyjmsack.sync.session import Session
 from pyjmsack.types import AckMode
 
@@ -69,16 +65,6 @@ class JMSContext(Session):
         """
         return JMSContext(self._connection, ack_mode, auto_start=self.auto_start, owner=False)
 
-    def _consumer(self, steps: Steps[Consumer]) -> MessageConsumer:
-        consumer = super()._consumer(steps)
-        self._auto_start()
-        return consumer
-
-    def _requestor(self, steps: Steps[CoreRequestor]) -> Requestor:
-        requestor = super()._requestor(steps)
-        self._auto_start()
-        return requestor
-
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
         """Return a browser, which looks at the messages of a queue and takes none (S134). Start the connection if
         ``auto_start`` is true.
@@ -98,6 +84,7 @@ class JMSContext(Session):
         return browser
 
     def _auto_start(self) -> None:
+        """Start the connection, if ``auto_start`` is true."""
         if self.auto_start:
             self._connection.start()
 

@@ -7,7 +7,7 @@ from pyjmsack.core import session as core_session
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.facade import SessionFacade
 from pyjmsack.core.requestor import Requestor as CoreRequestor
-from pyjmsack.core.steps import Steps
+from pyjmsack.core.steps import Steps, give_up
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.spi.resources import Subscription
 from pyjmsack.sync._face import SessionFace
@@ -129,7 +129,19 @@ class Session(SessionFacade):
         return self._consumer(self._core.subscribe(topic, selector, False, subscription))
 
     def _consumer(self, steps: Steps[Consumer]) -> MessageConsumer:
-        return MessageConsumer(self._run(steps), self._face)
+        core: Consumer | None = None
+        try:
+            core = self._run(steps)
+            consumer = MessageConsumer(core, self._face)
+            self._auto_start()
+            return consumer
+        except BaseException:  # after Ctrl-C nobody has the consumer, which would keep messages from other consumers
+            if core is not None:
+                give_up(core.close())
+            raise
+
+    def _auto_start(self) -> None:
+        """Do nothing. A context starts its connection here (S120)."""
 
     def unsubscribe(self, name: str) -> None:
         """Delete a durable subscription and the messages that it keeps (S141).
@@ -179,7 +191,16 @@ class Session(SessionFacade):
         return self._requestor(CoreRequestor.open(self._core_connection, self._core, destination, self._run))
 
     def _requestor(self, steps: Steps[CoreRequestor]) -> Requestor:
-        return Requestor(self._run(steps), self._face)
+        core: CoreRequestor | None = None
+        try:
+            core = self._run(steps)
+            requestor = Requestor(core, self._face)
+            self._auto_start()
+            return requestor
+        except BaseException:  # after Ctrl-C nobody has the requestor
+            if core is not None:
+                give_up(core.close())
+            raise
 
     def create_browser(self, queue: Queue, selector: str | None = None) -> QueueBrowser:
         """Return a browser, which looks at the messages of a queue and takes none (S134).

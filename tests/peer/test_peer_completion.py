@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from pyjmsack import (
     TextMessage,
 )
 from pyjmsack.core import session as session_module
-from pyjmsack.core.steps import Deadline
+from pyjmsack.core.steps import Deadline, give_up
 from pyjmsack.sync._runtime import ThreadDispatcher
 
 Q = Queue("q")
@@ -43,6 +45,31 @@ def test_completion_listeners_run_in_the_order_of_the_sends_whatever_the_broker_
         ("failed", "c"),
         ("completed", "d"),
     ]
+
+
+def test_a_session_s_close_waits_for_the_sends_of_a_producer_whose_close_was_given_up(sync: SyncFace) -> None:
+    """S74: the session forgot the producer when its close began, and Artemis settles such sends without an outcome."""
+    peer = sync.peer(on_transfer=unanswered)
+    connection = sync.connect(peer)
+    session, other = connection.create_session(), connection.create_session()
+    producer = session.create_producer(Q)
+    future = producer.send_async("a")
+    peer.wait_transfers(1)
+    give_up(producer._core.close())  # as Ctrl-C does
+    closing = session._core.close()
+    waiting, _ = next(closing)
+    while waiting.done:
+        waiting, _ = closing.send(True)
+    sync.barrier(peer, other)
+    assert "detach" not in peer.names()
+    assert "end" not in peer.names()
+    peer.answer(0, accepted)
+    assert future.result(60) is None
+    with suppress(StopIteration):
+        while True:
+            sync.until(partial(getattr, waiting, "done"))
+            waiting, _ = closing.send(True)
+    assert "end" in peer.names()
 
 
 def test_the_order_holds_across_the_producers_of_a_session(face: Face) -> None:

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import pytest
 from peer import Peer, text
 from peer_faces import SyncFace, Told
+from stomp_peer import StompPeer, start
 
 import pyjmsack
-from pyjmsack import AckMode, JMSException, Queue
+from pyjmsack import AckMode, JMSContext, JMSException, Queue, Topic
 
 PACKAGE = str(Path(pyjmsack.__file__).parent)
 PATIENCE = 60.0
@@ -220,3 +221,81 @@ def test_prefetched_messages_go_back_if_a_call_that_ctrl_c_ended_is_made_again(
         except AssertionError:
             pytest.fail(f"messages are nowhere after Ctrl-C before {line[0].co_filename}:{line[1]}")
         sync.background(o.session.close).result(PATIENCE)
+
+
+def open_at(peer: Peer | StompPeer) -> int:
+    """Return how many sessions, links and subscriptions the client has opened and not ended."""
+    if isinstance(peer, StompPeer):
+        return len(peer.all("SUBSCRIBE")) - len(peer.all("UNSUBSCRIBE"))
+    left: set[tuple[int, int, Any]] = set()
+    for frame in [*peer.frames]:
+        channel = (frame.connection, frame.channel)
+        if frame.name in ("begin", "attach"):
+            left.add((*channel, frame["handle"]))
+        elif frame.name == "detach":
+            left.discard((*channel, frame["handle"]))
+        elif frame.name == "end":
+            left = {each for each in left if each[:2] != channel}
+    return len(left)
+
+
+CREATES: dict[str, Callable[[Any], Any]] = {
+    # the face's objects of these are made last, take no messages and end with the connection
+    "session": lambda o: o.connection._run(o.connection._core.create_session(1, None)),
+    "transacted session": lambda o: o.connection._run(o.connection._core.create_session(TRANSACTED, None)),
+    "producer": lambda o: o.connection._run(o.session._core.create_producer(Queue("q"))),
+    "consumer": lambda o: o.session.create_consumer(Queue("q")),
+    "durable consumer": lambda o: o.session.create_durable_consumer(Topic("t"), "name"),
+    "consumer of a context": lambda o: o.context.create_consumer(Queue("q")),
+    "temporary queue": lambda o: o.session.create_temporary_queue(),
+    "requestor": lambda o: o.session.create_requestor(Queue("service")),
+}
+
+
+@pytest.mark.parametrize("name", CREATES)
+@pytest.mark.parametrize("failover", [False, True], ids=["plain", "failover"])
+@pytest.mark.parametrize("stomp", [False, True], ids=["amqp", "stomp"])
+def test_a_create_that_ctrl_c_ended_leaves_nothing_open_at_the_broker(
+    sync: SyncFace, name: str, stomp: bool, failover: bool
+) -> None:
+    """A consumer that nobody had kept the messages of its queue, over STOMP until the connection was closed."""
+    peer: Any = start(sync) if stomp else sync.peer()
+    connect = sync.failover if failover else sync.connect
+    connection = connect(peer, client_id="us")
+    o = SimpleNamespace(connection=connection, session=connection.create_session(), made=[])
+    o.context = JMSContext(connection, AckMode.AUTO_ACKNOWLEDGE, owner=False)
+    producer = o.session.create_producer(Queue("q"))
+
+    def create(o: Any) -> None:
+        o.made.append(CREATES[name](o))
+
+    def end() -> None:
+        for each in o.made:
+            steps = each.delete() if name == "temporary queue" else each.close()
+            if steps is not None:  # an object of the core
+                connection._run(steps)
+        o.made.clear()
+
+    before = sys.gettrace()
+    tracer = Tracer()
+    try:
+        create(o)  # because the first one of a connection opens what the next ones share
+        end()
+        least = open_at(peer)
+        assert not tracer.run(create, o)
+        end()
+        # Python looks for signals when a function begins and behind calls: not where ``run`` returns its result
+        lines = [line for line in tracer.lines if line[0].co_name != "run"]
+        assert len(lines) > 20
+        for line in lines:
+            Tracer(line).run(create, o)
+            end()
+            producer.send("x")  # the broker has all that was written before
+            try:
+                sync.until(lambda: open_at(peer) == least)
+            except AssertionError:
+                pytest.fail(
+                    f"{open_at(peer)} are open, not {least}, after Ctrl-C before {line[0].co_filename}:{line[1]}"
+                )
+    finally:
+        sys.settrace(before)

@@ -217,8 +217,10 @@ class AmqpSender(AmqpLink):
 
     @staticmethod
     def _refusal(outcome: Composite | None) -> JMSException:
-        if outcome is None:
-            return outcome_error("none (settled without an outcome)", None)
+        if outcome is None:  # as Artemis does when a link or session ends, also with messages that it has stored
+            return JMSException(
+                "the broker settled the message without an outcome, so the message may have been stored"
+            )
         error = outcome.error if isinstance(outcome, Rejected) else None
         return outcome_error(_STATE_NAMES.get(type(outcome), outcome.name), error)
 
