@@ -288,6 +288,7 @@ class Connection:
         finally:
             try:
                 channel.state = State.CLOSED
+                self.events.let_end()
                 self.temporaries.end()
                 if not finished:  # the caller gave up: end the connection without waiting
                     channel.submit(channel.provider.abort, IllegalStateException("the connection is closed"))

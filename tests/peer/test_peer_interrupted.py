@@ -6,6 +6,7 @@ Each verb runs once to see which lines it has, and then once for each of them, w
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType, SimpleNamespace
@@ -220,3 +221,36 @@ def test_prefetched_messages_go_back_if_a_call_that_ctrl_c_ended_is_made_again(
         except AssertionError:
             pytest.fail(f"messages are nowhere after Ctrl-C before {line[0].co_filename}:{line[1]}")
         sync.background(o.session.close).result(PATIENCE)
+
+
+def listening(connection: Any) -> Any:
+    """Return a session whose listeners for messages and for sends have run, each on its thread."""
+    session, told = connection.create_session(), Told()
+    session.create_consumer(Queue("q")).message_listener = print
+    session.create_producer(Queue("q")).send("x", completion_listener=told)
+    told.wait(1)
+    return session
+
+
+def stays(threads: set[threading.Thread]) -> list[str]:
+    """Return the names of the threads of listeners that were started since, and have not ended."""
+    names = [thread.name for thread in {*threading.enumerate()} - threads]
+    return [name for name in names if name.startswith(("pyjmsack-session", "pyjmsack-events"))]
+
+
+def test_ctrl_c_at_any_line_of_a_session_close_leaves_no_thread_behind(
+    sync: SyncFace, opened: Callable[[Peer], Any]
+) -> None:
+    """S123: the threads of its listeners stayed for ever, also after a second close."""
+    connection = opened(sync.peer())
+    tracer = Tracer()
+    assert not tracer.run(lambda session: session.close(), listening(connection))
+    for line in tracer.lines:
+        before = {*threading.enumerate()}
+        session = listening(connection)
+        Tracer(line).run(lambda session: session.close(), session)
+        sync.background(session.close).result(PATIENCE)
+        try:
+            sync.until(lambda before=before: not stays(before))  # type: ignore[misc]  # as in a loop
+        except AssertionError:
+            pytest.fail(f"{stays(before)} after Ctrl-C before {line[0].co_filename}:{line[1]}")
