@@ -455,7 +455,8 @@ class Session:
             raise IllegalStateException("a message listener may not close its own session (S14)")
         self.check_not_in_callback("close()")
         if self._closing is not None:
-            yield self._closing, self.channel.options.close_timeout
+            if not self._closing.done:
+                yield self._closing, self.channel.options.close_timeout
             if self._closing.done:
                 self._let_go()  # Ctrl-C may have ended the first close before it did so
             return

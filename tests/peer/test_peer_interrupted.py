@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from linecache import getline
 from pathlib import Path
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -233,9 +234,9 @@ def listening(connection: Any) -> Any:
 
 
 def stays(threads: set[threading.Thread]) -> list[str]:
-    """Return the names of the threads of listeners that were started since, and have not ended."""
+    """Return the names of the threads of listeners and of guards that were started since, and have not ended."""
     names = [thread.name for thread in {*threading.enumerate()} - threads]
-    return [name for name in names if name.startswith(("pyjmsack-session", "pyjmsack-events"))]
+    return [name for name in names if name.startswith(("pyjmsack-session", "pyjmsack-events", "pyjmsack-guard"))]
 
 
 def test_ctrl_c_at_any_line_of_a_session_close_leaves_no_thread_behind(
@@ -254,3 +255,35 @@ def test_ctrl_c_at_any_line_of_a_session_close_leaves_no_thread_behind(
             sync.until(lambda before=before: not stays(before))  # type: ignore[misc]  # as in a loop
         except AssertionError:
             pytest.fail(f"{stays(before)} after Ctrl-C before {line[0].co_filename}:{line[1]}")
+
+
+def interruptible(line: Line) -> bool:
+    """Return whether this is a line of the core, and a signal handler may run before this line."""
+    file = Path(line[0].co_filename)
+    return file.parent.name == "core" and getline(str(file), line[1]).strip() != "try:"
+
+
+def test_ctrl_c_at_any_line_of_a_connection_close_leaves_nothing_of_its_sessions_behind(
+    sync: SyncFace, opened: Callable[[Peer], Any], tmp_path: Path
+) -> None:
+    """S123: sessions stayed open, each with its threads and with the file of its guard, also after a second close."""
+    peer = sync.peer()
+    guard = f"failover.duplicateGuard=sqlite:{tmp_path / 'ids'}"
+
+    def prepared() -> SimpleNamespace:
+        connection = sync.failover(peer, options=guard)
+        connection.add_connection_listener(SimpleNamespace(on_connection_established=bool))
+        return SimpleNamespace(connection=connection, sessions=[listening(connection) for _ in range(2)])
+
+    tracer = Tracer()
+    assert not tracer.run(lambda o: o.connection.close(), prepared())
+    for line in filter(interruptible, tracer.lines):
+        before = {*threading.enumerate()}
+        o = prepared()
+        Tracer(line).run(lambda o: o.connection.close(), o)
+        sync.background(o.connection.close).result(PATIENCE)
+        try:
+            sync.until(lambda before=before: not stays(before))  # type: ignore[misc]  # as in a loop
+        except AssertionError:
+            pytest.fail(f"{stays(before)} after Ctrl-C before {line[0].co_filename}:{line[1]}")
+        assert all(session._core.closed for session in o.sessions)
