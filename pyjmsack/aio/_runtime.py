@@ -430,6 +430,9 @@ class TaskDispatcher:
             finally:
                 self._behind.discard(done)
 
+    def let_end(self) -> None:
+        """Do nothing, because the task ends by itself when no call is left."""
+
     def close(self, deadline: Deadline | None = None) -> None:
         """Do nothing, because the task ends by itself when no call is left."""
 

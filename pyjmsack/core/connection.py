@@ -9,7 +9,7 @@ from pyjmsack.core.channel import UNNAMED, Channel, State
 from pyjmsack.core.recorder import Recorder
 from pyjmsack.core.runtime import Runtime
 from pyjmsack.core.session import Session, SessionFace
-from pyjmsack.core.steps import Deadline, Steps, answered, ended, together
+from pyjmsack.core.steps import Deadline, Steps, answered, ended, give_up, together
 from pyjmsack.core.subscriptions import Subscriptions
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.core.tracing import Traces
@@ -273,11 +273,11 @@ class Connection:
             return
         self._check_not_in_listener("close")
         closing: Completion[None] = Completion()
-        finished = False
+        finished, sessions = False, [*self.sessions.values()]
         try:
             self._closing = closing
             deadline = Deadline(channel.options.close_timeout)
-            yield from together([session.close(deadline) for session in [*self.sessions.values()]], deadline)
+            yield from together([session.close(deadline) for session in sessions], deadline)
             channel.state = State.CLOSED
             done: Completion[None] = Completion()
             channel.submit(channel.provider.close, done)
@@ -289,12 +289,24 @@ class Connection:
                 yield from channel.traces.close(deadline)
         finally:
             try:
-                channel.state = State.CLOSED
-                self.temporaries.end()
-                if not finished:  # the caller gave up: end the connection without waiting
-                    channel.submit(channel.provider.abort, IllegalStateException("the connection is closed"))
+                self._over(sessions, finished)
             finally:
                 closing.succeed()
+
+    def _over(self, sessions: list[Session], finished: bool) -> None:
+        """Note that the connection is closed. If the caller gave up before, end the sessions and the connection without
+        waiting."""
+        channel = self.channel
+        try:
+            if not finished:
+                for session in sessions:
+                    give_up(session.close())  # also a second time: Ctrl-C may have ended the first close at any line
+        finally:
+            channel.state = State.CLOSED
+            self.events.let_end()
+            self.temporaries.end()
+            if not finished:
+                channel.submit(channel.provider.abort, IllegalStateException("the connection is closed"))
 
     # -- called by the provider, on the loop --------------------------------------------------------------------
 

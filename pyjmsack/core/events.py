@@ -111,6 +111,11 @@ class Events:
             yield from all_called(self._dispatcher, deadline)
             self._dispatcher.close(deadline.extended(LAST_CALLS))
 
+    def let_end(self) -> None:
+        """Let the dispatcher call the listeners with all pending events, and then end. Do not wait for the end."""
+        if self._dispatcher is not None:
+            self._dispatcher.let_end()
+
     # -- what the broker closes ---------------------------------------------------------------------------------
 
     def remote_close(self, number: int, event: Event) -> RemoteClose:

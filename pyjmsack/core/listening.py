@@ -153,8 +153,13 @@ class Dispatchers:
             for idle, _ in dispatcher.idle() if number == 0 else dispatcher.through():
                 yield idle, deadline.remaining()
 
+    def let_end(self) -> None:
+        """Let the dispatchers run the queued calls, and then end. Do not wait for the end."""
+        for dispatcher in [*self._all]:
+            dispatcher.let_end()
+
     def close(self, deadline: Deadline) -> None:
-        """Run the queued calls, then end the dispatchers."""
+        """Run the queued calls, then end the dispatchers. Wait for the end."""
         for dispatcher in self._all:
             dispatcher.close(deadline)
 

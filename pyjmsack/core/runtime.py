@@ -222,8 +222,12 @@ class Dispatcher(Protocol):
         """Wait until all calls that are queued now are over, unless the caller is one of them."""
         ...
 
+    def let_end(self) -> None:
+        """Run the queued calls, then end. Do not wait for the end. A second call has no effect."""
+        ...
+
     def close(self, deadline: Deadline | None = None) -> None:
-        """Run the queued calls, then end.
+        """Run the queued calls, then end. Wait for the end.
 
         Args:
             deadline: the latest moment until which this method waits for calls that are at work or queued. ``None``

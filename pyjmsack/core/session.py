@@ -126,6 +126,8 @@ class Session:
         if self._completions is None:
             name = f"pyjmsack-session-{self.info.id}-completions"
             self._completions = Completions(self.channel.runtime.dispatcher(name), self.channel.submit)
+            if self._closing is not None and self._closing.done:  # nobody else would end the new thread
+                self._completions.dispatcher.let_end()
         return self._completions
 
     def check_not_in_callback(self, what: str) -> None:
@@ -472,7 +474,10 @@ class Session:
             raise IllegalStateException("a message listener may not close its own session (S14)")
         self.check_not_in_callback("close()")
         if self._closing is not None:
-            yield self._closing, self.channel.options.close_timeout
+            if not self._closing.done:
+                yield self._closing, self.channel.options.close_timeout
+            if self._closing.done:
+                self._let_go()  # Ctrl-C may have ended the first close before it did so
             return
         closing: Completion[None] = Completion()
         finished = False
@@ -483,16 +488,30 @@ class Session:
             finished = True
         finally:
             try:
-                self.state.state = State.CLOSED
-                self._forget_ended(all_of_them=True)
-                if not finished and self.channel.usable:  # the caller gave up: end the session without waiting
-                    for consumer in [*self.consumers.values()]:
-                        consumer.abandon()
-                    self._submit_rollback(Completion())
-                    self._submit_end(Completion())
-                self.memory.close()
+                self._over(finished)
             finally:
                 closing.succeed()
+
+    def _over(self, finished: bool) -> None:
+        """Note that the session is closed. If the caller gave up before, end the session without waiting."""
+        try:
+            self.state.state = State.CLOSED
+            self._forget_ended(all_of_them=True)
+            if not finished and self.channel.usable:
+                for consumer in [*self.consumers.values()]:
+                    consumer.abandon()
+                self._submit_rollback(Completion())
+                self._submit_end(Completion())
+        finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Give back what would outlive the session: the file of the guard, and the threads of the listeners. Wait for
+        nothing. A second call has no effect."""
+        self.memory.close()
+        self.dispatchers.let_end()
+        if self._completions is not None:
+            self._completions.dispatcher.let_end()
 
     def _close(self, deadline: Deadline | None) -> Steps[None]:
         self.state.started = False

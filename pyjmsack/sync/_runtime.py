@@ -526,6 +526,12 @@ class ThreadDispatcher:
             self.submit(done.succeed)
             yield done, None
 
+    def let_end(self) -> None:
+        """Run the queued calls, then end. Do not wait for the end. A second call has no effect."""
+        with self._starting:
+            self._closed = True
+        self._signal.put(None)
+
     def close(self, deadline: Deadline | None = None) -> None:
         """Run the queued calls, then end. Wait for the end, unless this is the dispatcher's own thread.
 
@@ -533,9 +539,7 @@ class ThreadDispatcher:
             deadline: the latest moment until which this method waits for calls that are at work or queued. Without
                 calls the thread ends at once.
         """
-        with self._starting:
-            self._closed = True
-        self._signal.put(None)
+        self.let_end()
         if self._thread is not None and not self.running_here():
             left = deadline.remaining() if deadline is not None and self._calls else None
             self._thread.join(_JOIN_TIMEOUT if left is None else min(_JOIN_TIMEOUT, left))

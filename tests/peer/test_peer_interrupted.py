@@ -6,7 +6,9 @@ Each verb runs once to see which lines it has, and then once for each of them, w
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from linecache import getline
 from pathlib import Path
 from types import CodeType, FrameType, SimpleNamespace
 from typing import Any, NamedTuple
@@ -299,3 +301,68 @@ def test_a_create_that_ctrl_c_ended_leaves_nothing_open_at_the_broker(
                 )
     finally:
         sys.settrace(before)
+
+
+def listening(connection: Any) -> Any:
+    """Return a session whose listeners for messages and for sends have run, each on its thread."""
+    session, told = connection.create_session(), Told()
+    session.create_consumer(Queue("q")).message_listener = print
+    session.create_producer(Queue("q")).send("x", completion_listener=told)
+    told.wait(1)
+    return session
+
+
+def stays(threads: set[threading.Thread]) -> list[str]:
+    """Return the names of the threads of listeners and of guards that were started since, and have not ended."""
+    names = [thread.name for thread in {*threading.enumerate()} - threads]
+    return [name for name in names if name.startswith(("pyjmsack-session", "pyjmsack-events", "pyjmsack-guard"))]
+
+
+def test_ctrl_c_at_any_line_of_a_session_close_leaves_no_thread_behind(
+    sync: SyncFace, opened: Callable[[Peer], Any]
+) -> None:
+    """S123: the threads of its listeners stayed for ever, also after a second close."""
+    connection = opened(sync.peer())
+    tracer = Tracer()
+    assert not tracer.run(lambda session: session.close(), listening(connection))
+    for line in tracer.lines:
+        before = {*threading.enumerate()}
+        session = listening(connection)
+        Tracer(line).run(lambda session: session.close(), session)
+        sync.background(session.close).result(PATIENCE)
+        try:
+            sync.until(lambda before=before: not stays(before))  # type: ignore[misc]  # as in a loop
+        except AssertionError:
+            pytest.fail(f"{stays(before)} after Ctrl-C before {line[0].co_filename}:{line[1]}")
+
+
+def interruptible(line: Line) -> bool:
+    """Return whether this is a line of the core, and a signal handler may run before this line."""
+    file = Path(line[0].co_filename)
+    return file.parent.name == "core" and getline(str(file), line[1]).strip() != "try:"
+
+
+def test_ctrl_c_at_any_line_of_a_connection_close_leaves_nothing_of_its_sessions_behind(
+    sync: SyncFace, opened: Callable[[Peer], Any], tmp_path: Path
+) -> None:
+    """S123: sessions stayed open, each with its threads and with the file of its guard, also after a second close."""
+    peer = sync.peer()
+    guard = f"failover.duplicateGuard=sqlite:{tmp_path / 'ids'}"
+
+    def prepared() -> SimpleNamespace:
+        connection = sync.failover(peer, options=guard)
+        connection.add_connection_listener(SimpleNamespace(on_connection_established=bool))
+        return SimpleNamespace(connection=connection, sessions=[listening(connection) for _ in range(2)])
+
+    tracer = Tracer()
+    assert not tracer.run(lambda o: o.connection.close(), prepared())
+    for line in filter(interruptible, tracer.lines):
+        before = {*threading.enumerate()}
+        o = prepared()
+        Tracer(line).run(lambda o: o.connection.close(), o)
+        sync.background(o.connection.close).result(PATIENCE)
+        try:
+            sync.until(lambda before=before: not stays(before))  # type: ignore[misc]  # as in a loop
+        except AssertionError:
+            pytest.fail(f"{stays(before)} after Ctrl-C before {line[0].co_filename}:{line[1]}")
+        assert all(session._core.closed for session in o.sessions)

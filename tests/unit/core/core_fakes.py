@@ -61,6 +61,9 @@ class FakeDispatcher:
         return
         yield
 
+    def let_end(self) -> None:
+        self.closed = True
+
     def close(self, deadline: Deadline | None = None) -> None:
         self.closed = True
 

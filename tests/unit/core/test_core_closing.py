@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.session import Session
+from pyjmsack.core.steps import Steps
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.message import Message
 from pyjmsack.spi.completion import Completion
@@ -282,3 +284,47 @@ def test_a_close_of_a_transacted_session_that_is_given_up_rolls_the_transaction_
     bench.runtime.turn()
     names = bench.provider.names()
     assert names.index("rollback") < names.index("close_session")
+
+
+def given_up(steps: Steps[None]) -> None:
+    """Let a caller give up at the first wait, as after Ctrl-C."""
+    next(steps)
+    steps.close()
+
+
+def test_a_close_that_was_given_up_ends_the_dispatchers_of_the_session_s123() -> None:
+    """A thread for each of them stayed for ever, also after a second close."""
+    bench = Bench()
+    session = bench.session()
+    used = [session.dispatchers.first, session.completions.dispatcher]
+    given_up(session.close())
+    assert used == [*bench.runtime.dispatchers.values()]
+    assert all(dispatcher.closed for dispatcher in bench.runtime.dispatchers.values())
+
+
+def test_a_second_close_ends_the_dispatchers_that_the_first_one_left_s123() -> None:
+    """Ctrl-C may come at any line of the first one."""
+    bench = Bench()
+    session = bench.session()
+    bench.run(session.close())
+    left = session.dispatchers.first  # as if the first close had not come so far
+    bench.run(session.close())
+    assert left is bench.runtime.dispatchers["pyjmsack-session-1-0"]
+    assert left.closed
+
+
+def test_a_future_that_is_answered_after_the_close_leaves_no_dispatcher_s123() -> None:
+    """Its callback made the dispatcher, after the close had ended all others."""
+    bench = Bench()
+    session = bench.session()
+    given_up(session.close())
+    assert bench.runtime.dispatchers == {}
+    session.completions.dispatcher.submit(bool)
+    assert bench.runtime.dispatchers["pyjmsack-session-1-completions"].closed
+
+
+def test_a_connection_close_that_was_given_up_ends_the_dispatcher_of_the_events_s123() -> None:
+    bench = Bench()
+    bench.connection.add_listener(SimpleNamespace(on_connection_established=print))
+    given_up(bench.connection.close())
+    assert bench.runtime.dispatchers["pyjmsack-events"].closed

@@ -479,6 +479,26 @@ def test_close_waits_for_a_listener_that_does_not_return_no_longer_than_its_limi
     assert done.wait(PATIENCE)
 
 
+def test_a_dispatcher_that_is_let_end_drops_no_call_and_keeps_no_caller_waiting_s123() -> None:
+    """A caller whom Ctrl-C ended left the thread behind for ever."""
+    dispatcher = ThreadDispatcher("pyjmsack-test", never)
+    begun, gate, done = threading.Event(), threading.Event(), threading.Event()
+    seen: list[str] = []
+    dispatcher.submit(lambda: (begun.set(), gate.wait(PATIENCE), seen.append("at work")))
+    dispatcher.submit(lambda: seen.append("queued"))
+    assert begun.wait(PATIENCE)
+    for _ in range(2):
+        dispatcher.let_end()
+    assert seen == []
+    dispatcher.submit(lambda: (seen.append("late"), done.set()))
+    gate.set()
+    assert done.wait(PATIENCE)
+    assert seen == ["at work", "queued", "late"]
+    assert dispatcher._thread is not None
+    dispatcher._thread.join(PATIENCE)
+    assert not dispatcher._thread.is_alive()
+
+
 def test_a_call_may_close_its_own_dispatcher() -> None:
     dispatcher = ThreadDispatcher("pyjmsack-test", never)
     done = threading.Event()
