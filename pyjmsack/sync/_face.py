@@ -52,7 +52,6 @@ class SessionFace:
     def __init__(self, runtime: SyncRuntime, core: Session) -> None:
         self.run = runtime.run
         self.hurry = runtime.hurry
-        self.call_later = runtime.call_later
         self._core = core
         self.guard = SessionGuard(lambda: bool(core.state.listeners))
         self.acknowledger = Acknowledger(core, self.guard)
@@ -60,6 +59,10 @@ class SessionFace:
     def dispatch_completion(self, call: Callable[[], object]) -> None:
         """Run a call on the session's completion thread."""
         self._core.completions.dispatcher.submit(call)
+
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Run a call on the loop after ``seconds``."""
+        self._core.channel.runtime.call_later(seconds, call)
 
     def feed(self, listening: Listening) -> None:
         """Give messages to the listener of a consumer. Runs on the dispatcher's thread.
