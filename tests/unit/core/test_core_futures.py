@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable
@@ -62,8 +63,12 @@ class Interrupt:
                 sys.settrace(None)  # not at the end of the thread, which takes a lock of ``threading``
 
         thread = threading.Thread(target=traced, daemon=True)
-        thread.start()
-        thread.join(PATIENCE)
+        gc.disable()  # no signal handler runs in a finalizer of another test's objects; the trace would
+        try:
+            thread.start()
+            thread.join(PATIENCE)
+        finally:
+            gc.enable()
         assert not thread.is_alive()
 
 

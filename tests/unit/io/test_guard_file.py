@@ -3,6 +3,7 @@ written (S105)."""
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 import sys
 import threading
@@ -384,14 +385,24 @@ def test_ctrl_c_at_any_step_of_an_acknowledgement_keeps_no_lock_that_the_loop_of
     with using(tmp_path / "guard") as user:
         assert user.opened() is None
         for event in range(1, 200):
-            interrupt, before = Interrupt(event), sys.gettrace()
-            sys.settrace(interrupt)
+            interrupt = Interrupt(event)
+
+            def traced(interrupt: Interrupt = interrupt, event: int = event) -> None:
+                sys.settrace(interrupt)
+                try:
+                    user.file.write((b"%d" % event,), bool)
+                except KeyboardInterrupt:
+                    pass
+                finally:
+                    sys.settrace(None)
+
+            caller = threading.Thread(target=traced, daemon=True)
+            gc.disable()  # no signal handler runs in a finalizer of another test's objects; the trace would
             try:
-                user.file.write((b"%d" % event,), bool)
-            except KeyboardInterrupt:
-                pass
+                caller.start()
+                caller.join(PATIENCE)
             finally:
-                sys.settrace(before)
+                gc.enable()
             loop = threading.Thread(target=user.file.ask, args=(tuple, bool), daemon=True)
             loop.start()
             loop.join(PATIENCE)
