@@ -93,6 +93,8 @@ class GuardFile:
         self._openers: deque[Callable[[JMSException | None], None]] = deque()
         self._questions: deque[tuple[Keys, Answer]] = deque()
         self._writes: deque[tuple[Sequence[bytes], Callable[[], None]]] = deque()
+        self._unwritten: deque[None] = deque()
+        """Has an entry for each write that is not done, also while the write is on its way to the thread."""
         self._users: list[Report] = []
         self._database: sqlite3.Connection | None = None
         self._place: tuple[int, int] | None = None
@@ -145,6 +147,7 @@ class GuardFile:
             self._recent[key] = None
         while len(self._recent) > self._size:
             self._recent.popitem(last=False)
+        self._unwritten.append(None)
         self._leave(self._writes, (keys, then))
 
     def __contains__(self, key: bytes) -> bool:
@@ -154,7 +157,7 @@ class GuardFile:
     def full(self) -> bool:
         """True if the number of waiting writes has reached the number of keys that the file remembers. If more keys
         came now, some keys would be forgotten before they are written."""
-        return len(self._writes) + self._left.qsize() >= self._size
+        return len(self._unwritten) >= self._size
 
     def _leave(self, queue: deque[T], work: T) -> None:
         self._left.put(partial(queue.append, work))  # one step, so that Ctrl-C cannot leave half of it behind
@@ -306,6 +309,7 @@ class GuardFile:
             self._insert(rows)
             for then in batch:
                 self._writes.popleft()
+                self._unwritten.popleft()
                 self._call(then)
             self._take_in()
 
