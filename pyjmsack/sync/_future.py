@@ -117,12 +117,12 @@ class _Waiters(list[Any]):
         if call is not None:
             self._future._take_out(call)
 
-    def _tell(self, waiter: Any, wait: float = 0.001) -> None:
+    def _tell(self, waiter: Any, pause: float = 0.001) -> None:
         future = self._future
         lock = getattr(waiter, "lock", None)
         if lock is not None and not lock.acquire(blocking=False):
             # a signal handler may run while the waiting thread has the lock, and wait for the loop; so try again later
-            future._face.call_later(wait, partial(self._tell, waiter, min(2 * wait, 1.0)))
+            future._face.call_later(pause, partial(self._tell, waiter, min(2 * pause, 1.0)))
             return
         try:
             waiter.add_result(future) if future._exception is None else waiter.add_exception(future)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 from collections.abc import Callable
 from concurrent import futures
-from types import FrameType
 
 import pytest
+from interrupting import Interrupt
 from polling import wait_until
 
 from pyjmsack.errors import JMSException
@@ -35,41 +34,6 @@ class Face:
 
 def made() -> SendFuture:
     return SendFuture(Face())  # type: ignore[arg-type]  # the part of a face that a future uses
-
-
-class Interrupt:
-    """Raises at one event of the trace: a call, a line or a return, also inside of the standard library."""
-
-    def __init__(self, event: int) -> None:
-        self.left = event
-
-    def __call__(self, frame: FrameType, event: str, _: object) -> Interrupt:
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
-        return self
-
-    def run(self, call: Callable[[], object]) -> None:
-        """Make the call on a thread of its own, because an error of a trace in an ``except`` block stays the current
-        error of its thread."""
-
-        def traced() -> None:
-            sys.settrace(self)
-            try:
-                call()
-            except (KeyboardInterrupt, futures.TimeoutError, RuntimeError):
-                pass  # a condition of the standard library makes a RuntimeError of some interrupts
-            finally:
-                sys.settrace(None)  # not at the end of the thread, which takes a lock of ``threading``
-
-        thread = threading.Thread(target=traced, daemon=True)
-        gc.disable()  # no signal handler runs in a finalizer of another test's objects; the trace would
-        try:
-            thread.start()
-            thread.join(PATIENCE)
-        finally:
-            gc.enable()
-        assert not thread.is_alive()
 
 
 WAITS: list[Callable[[SendFuture], object]] = [

@@ -3,18 +3,17 @@ written (S105)."""
 
 from __future__ import annotations
 
-import gc
 import sqlite3
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from queue import Queue
-from types import FrameType
 from typing import Any
 
 import pytest
+from interrupting import Interrupt
 
 from pyjmsack.errors import JMSException
 from pyjmsack.io import guard_file
@@ -370,39 +369,11 @@ def test_ctrl_c_at_any_step_of_an_acknowledgement_keeps_no_lock_that_the_loop_of
 ) -> None:
     """The steps inside of the standard library count, too. A condition of ``threading`` stayed locked."""
 
-    class Interrupt:
-        """Raises at one event of the trace: a call, a line or a return."""
-
-        def __init__(self, event: int) -> None:
-            self.left = event
-
-        def __call__(self, frame: FrameType, event: str, _: object) -> Interrupt:
-            self.left -= 1
-            if self.left == 0:
-                raise KeyboardInterrupt
-            return self
-
     with using(tmp_path / "guard") as user:
         assert user.opened() is None
         for event in range(1, 200):
             interrupt = Interrupt(event)
-
-            def traced(interrupt: Interrupt = interrupt, event: int = event) -> None:
-                sys.settrace(interrupt)
-                try:
-                    user.file.write((b"%d" % event,), bool)
-                except KeyboardInterrupt:
-                    pass
-                finally:
-                    sys.settrace(None)
-
-            caller = threading.Thread(target=traced, daemon=True)
-            gc.disable()  # no signal handler runs in a finalizer of another test's objects; the trace would
-            try:
-                caller.start()
-                caller.join(PATIENCE)
-            finally:
-                gc.enable()
+            interrupt.run(partial(user.file.write, (b"%d" % event,), bool))
             loop = threading.Thread(target=user.file.ask, args=(tuple, bool), daemon=True)
             loop.start()
             loop.join(PATIENCE)
