@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from ipaddress import ip_address
+from math import inf
 from ssl import SSLContext, SSLError
 from typing import cast
 from weakref import WeakKeyDictionary, WeakSet
@@ -40,6 +41,9 @@ _QUICK_ACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 WRITE_SIZE = 1 << 20
 """The driver gathers this number of bytes for one write, because many system calls take longer than copying the
 pieces."""
+_TURN_SIZE = 1 << 23
+"""After this number of bytes other connections of the loop have a turn, because a peer may read as fast as the driver
+writes."""
 
 READ_SIZE = 1 << 18
 """The largest number of bytes that one read takes from the socket."""
@@ -99,6 +103,8 @@ class Driver(asyncio.BufferedProtocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None
         self._paused = False
+        self._turn: asyncio.Handle | None = None
+        """The next flush, while the engine has more bytes and other connections have their turn."""
         self._deaf = False
         """True while the driver does not read from the socket."""
         self._closing = False
@@ -244,16 +250,24 @@ class Driver(asyncio.BufferedProtocol):
         self.flush()
 
     def flush(self) -> None:
-        """Write the bytes of the engine, until the engine has no more or the socket is full.
+        """Write the bytes of the engine, until the engine has no more or the socket is full. If the engine has very
+        many bytes, write the rest in the next turns of the loop.
 
         If writing fails, for example because there is no memory, end the connection. A part of a frame may have left,
         and the peer would take the next bytes for the rest of this frame.
         """
+        if self._turn is not None:
+            self._turn.cancel()
+            self._turn = None
+        self._flush(_TURN_SIZE)
+
+    def _flush(self, most: float) -> None:
+        """Write at most about ``most`` bytes now."""
         transport = self._transport
         if transport is None or self._closing:
             return
         try:
-            self._write(transport)
+            self._write(transport, most)
         except BaseException as error:
             text = f"the bytes for the peer could not be written ({type(error).__name__}: {error})"
             self._broken = _caused(ConnectionLostException(text), error)
@@ -262,9 +276,13 @@ class Driver(asyncio.BufferedProtocol):
                 raise
             log.error("%s", text)
 
-    def _write(self, transport: asyncio.Transport) -> None:
+    def _write(self, transport: asyncio.Transport, most: float) -> None:
         take = self._engine.data_to_send
+        written = 0
         while not self._paused:
+            if written >= most:
+                self._turn = self._loop.call_soon(self.flush)
+                return
             chunks, size = [], 0
             while size < WRITE_SIZE and (data := take()):
                 chunks.append(data)
@@ -272,6 +290,7 @@ class Driver(asyncio.BufferedProtocol):
             if not chunks:
                 return
             transport.write(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+            written += size
 
     def pause(self) -> None:
         """Stop reading until :meth:`resume` is called."""
@@ -293,7 +312,8 @@ class Driver(asyncio.BufferedProtocol):
             return False
         # the transport of TLS does not count what the transport below it holds, and has no public name for it
         below = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
-        return self._paused or any(each.get_write_buffer_size() > 0 for each in (transport, below) if each is not None)
+        waits = self._paused or self._turn is not None
+        return waits or any(each.get_write_buffer_size() > 0 for each in (transport, below) if each is not None)
 
     def close(self) -> None:
         """Write the remaining bytes and close the socket.
@@ -305,7 +325,7 @@ class Driver(asyncio.BufferedProtocol):
         if self._closing or self._transport is None:
             return
         if not self._paused:
-            self.flush()
+            self._flush(inf)
         if self._paused:
             self.abort()
         elif not self._closing:  # the flush may have failed

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import deque
 from collections.abc import Callable
 from typing import Protocol, cast
 
@@ -45,6 +46,9 @@ _GROUP = 64
 _GROUP_BYTES = 1 << 16
 """The number of bytes after which a group of requests gets its RECEIPT, even if the group has fewer than ``_GROUP``
 requests."""
+_BURST = 1 << 20
+"""About the largest number of bytes that are returned at once. While the peer does not read, very many bytes may wait.
+Joining all of them would take long and double their memory."""
 _SECRET_BYTES = 9
 """The number of random bytes in the names of receipts and subscriptions."""
 _MILLISECONDS = re.compile(r"[0-9]{1,10}")
@@ -101,6 +105,10 @@ class StompEngine:
         self._trace_bytes = trace_bytes
         self._parser = FrameParser(Limits(options.max_frame_size, options.max_headers, options.max_header_length))
         self._output: list[bytes | Upload] = []
+        self._going: deque[bytes | memoryview] = deque()
+        """The pieces that were taken from ``_output`` to be sent next. Later frames wait behind them in ``_output``."""
+        self._gone: list[Answer] = []
+        """The callbacks of frames without a receipt, to be called when the last piece of ``_going`` has left."""
         self._uploads = Uploads(_no_reading if read is None else read, self._on_piece)
         self._receipts: dict[bytes, Answer] = {}
         self._unnamed: dict[bytes, None] = {}
@@ -212,7 +220,9 @@ class StompEngine:
         )
 
     def data_to_send(self) -> bytes:
-        """Return the bytes of all frames that wait to be sent. Return ``b""`` if no frame waits."""
+        """Return bytes of the frames that wait to be sent. The caller calls this method until it returns ``b""``."""
+        if self._going:
+            return self._next_burst()
         uploads = self._uploads
         if uploads.current is not None:
             return self._next_piece(uploads.current)
@@ -228,22 +238,49 @@ class StompEngine:
                 uploads.begin(uploads.waiting[0])
                 return self.data_to_send()
             output, self._output = output[:end], output[end:]
+        else:
+            self._output = []
+            self._gone, self._leaving = self._leaving, []
         pieces = cast(list[bytes], output)  # above, the uploads were taken out of the list
-        data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        output.clear()
+        if sum(map(len, pieces)) > _BURST:
+            self._going.extend(pieces)
+            return self._next_burst()
+        return self._sends(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+
+    def _next_burst(self) -> bytes:
+        """Return the next bytes of ``_going``. A larger piece is cut."""
+        going, burst, room = self._going, [], _BURST
+        while going and room > 0:
+            piece = going.popleft()
+            if len(piece) > room:
+                view = memoryview(piece)
+                going.appendleft(view[room:])
+                piece = view[:room]
+            burst.append(piece)
+            room -= len(piece)
+        return self._sends(b"".join(burst))
+
+    def _sends(self, data: bytes) -> bytes:
+        """Note and return bytes that are sent now."""
         self._sent = True
         if self._options.trace_frames:
             log.debug("-> %s", _PASSCODE.sub(rb"\1***", data).decode("utf-8", "replace"))
         if self._trace_bytes:
             log.debug("-> %s", _PASSCODE.sub(rb"\1***", data).hex())
-        if self._leaving and not uploads.waiting:
+        if self._gone and not self._going:
             self._have_left()
         return data
 
     def _have_left(self) -> None:
-        leaving, self._leaving = self._leaving, []
-        for done in leaving:
+        gone, self._gone = self._gone, []
+        for done in gone:
             done(None)
+
+    def _all_have_left(self) -> None:
+        """Call the callbacks of all frames without a receipt, if no frame waits."""
+        if not self._output:
+            self._gone, self._leaving = self._leaving, []
+            self._have_left()
 
     def _next_piece(self, upload: Upload) -> bytes:
         """Return the bytes that are ready of a frame that is sent in pieces."""
@@ -257,8 +294,7 @@ class StompEngine:
         if self._uploads.current is None:
             if upload.receipt is None:
                 upload.answered(None)
-            if self._leaving and not self._output:
-                self._have_left()
+            self._all_have_left()
         return data
 
     def _on_piece(self, upload: Upload) -> None:
@@ -276,8 +312,7 @@ class StompEngine:
                 self._output.clear()
                 self.fail(_lost(error, "this client ended the connection in the middle of a frame"))
                 return
-            if not self._output:  # all earlier frames have left, and without a write nobody calls their callbacks
-                self._have_left()
+            self._all_have_left()  # because without a write nobody calls them
         self.flush()
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -399,7 +434,7 @@ class StompEngine:
 
     def flush(self) -> None:
         """Write the pending frames."""
-        if self.stream is not None and (self._output or self._uploads.current is not None):
+        if self.stream is not None and (self._output or self._going or self._uploads.current is not None):
             self.stream.flush()
 
     def fail(self, error: JMSException) -> None:
@@ -421,11 +456,14 @@ class StompEngine:
         self._fail_requests(self.failed)
 
     def _fail_requests(self, error: JMSException) -> None:
-        waiting = [*self._receipts.values(), *self._group.answers, *self._leaving, *self._uploads.give_up()]
+        waiting = [*self._receipts.values(), *self._group.answers, *self._gone, *self._leaving]
+        waiting += self._uploads.give_up()
         self._receipts.clear()
         self._group = _Together([])
         self._unnamed.clear()
+        self._gone.clear()
         self._leaving.clear()
+        self._going.clear()
         self._output.clear()
         for answered in waiting:
             answered(error)

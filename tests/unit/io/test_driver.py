@@ -54,6 +54,9 @@ class FakeTransport:
     def write(self, data: bytes) -> None:
         self.written.append(bytes(data))
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def close(self) -> None:
         self.state = "closed"
 
@@ -85,6 +88,9 @@ class FakeLoop:
         self.timers.append(FakeHandle(at, call))
         return self.timers[-1]
 
+    def call_soon(self, call: Any) -> FakeHandle:
+        return self.call_at(0.0, call)
+
     def pending(self) -> list[float]:
         return [timer.at for timer in self.timers if not timer.cancelled]
 
@@ -115,6 +121,28 @@ def test_what_the_engine_has_is_written_until_it_has_no_more(parts: Parts) -> No
     engine.output = [b"a", b"b", b"c"]
     driver.flush()
     assert b"".join(transport.written) == b"abc"
+
+
+def test_other_connections_have_a_turn_while_very_many_bytes_are_written(parts: Parts) -> None:
+    """A peer may read as fast as this client writes."""
+    driver, engine, transport, loop = parts
+    engine.output = [b"x" * (1 << 20)] * 20
+    driver.flush()
+    assert sum(map(len, transport.written)) == 8 << 20
+    assert driver.unwritten
+    loop.fire()
+    assert sum(map(len, transport.written)) == 16 << 20
+    driver.flush()  # another command has something to send before the turn is over
+    assert sum(map(len, transport.written)) == 20 << 20
+    assert (loop.pending(), driver.unwritten) == ([], False)
+
+
+def test_a_close_writes_also_what_waits_for_the_next_turn(parts: Parts) -> None:
+    driver, engine, transport, _ = parts
+    engine.output = [b"x" * (1 << 20)] * 20
+    driver.flush()
+    driver.close()
+    assert sum(map(len, transport.written)) == 20 << 20
 
 
 def test_while_the_socket_is_full_bytes_stay_in_the_engine(parts: Parts) -> None:

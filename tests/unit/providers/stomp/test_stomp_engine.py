@@ -124,6 +124,36 @@ def test_a_burst_is_confirmed_in_parts_if_it_is_long(line: Line, count: int, siz
     assert line.engine.data_to_send().count(b"receipt:") == receipts
 
 
+@pytest.mark.parametrize("size", [10_000, 3_500_000])
+def test_what_waits_for_a_slow_peer_leaves_in_parts_of_bounded_size(line: Line, size: int) -> None:
+    """Joining all of it at once would hold up the other connections of the loop, and double the memory."""
+    expected, sent = b"", []
+    line.engine.write_and_forget(b"SEND", b"\nfirst\0", line.note("first"))
+    for number in range(7_000_000 // size):
+        line.send(number, size=size)
+        expected += line.engine._output[-1]
+    line.engine.write_and_forget(b"SEND", b"\nlast\0", line.note("last"))
+    sent.append(line.engine.data_to_send())
+    line.engine.write_and_forget(b"SEND", b"\nlater\0", line.note("later"))
+    assert not line.answers
+    while not line.answers:
+        sent.append(line.engine.data_to_send())
+    assert line.answers == [("first", None), ("last", None)]  # although another frame waits now
+    assert line.engine.data_to_send() == b"SEND\n\nlater\0"
+    assert max(map(len, sent)) == 1 << 20
+    assert re.sub(rb"receipt:[0-9]+\n", b"", b"".join(sent)) == b"".join(
+        [b"SEND\n\nfirst\0", *[b"SEND\n" + rest + b"\0" for rest in expected.split(b"\0")[:-1]], b"SEND\n\nlast\0"]
+    )
+
+
+def test_the_loss_of_the_connection_answers_frames_that_left_in_part_s128(line: Line) -> None:
+    line.engine.write_and_forget(b"SEND", b"x" * 3_000_000, line.note("a"))
+    line.engine.data_to_send()
+    line.engine.connection_lost(None)
+    assert line.outcomes() == {"a": ConnectionLostException}
+    assert line.engine.data_to_send() == b""
+
+
 def test_other_frames_in_a_burst_keep_their_place_and_their_receipts(line: Line) -> None:
     line.send("a")
     line.engine.ask(b"COMMIT\ntransaction:t", b"\n\0", line.note("commit"))
