@@ -12,12 +12,12 @@ from pyjmsack.core.completions import CompletionListener, Completions
 from pyjmsack.core.recording import RecordedSend, RecordedSends
 from pyjmsack.core.send_window import Done, Send, SendWindow, describe
 from pyjmsack.core.spellings import (
-    LONGEST_NAME,
+    LONGEST_TEXT,
     ORDERS,
     check_composite,
-    check_names,
     check_orders,
     check_storable,
+    check_texts,
 )
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import warn_of_milliseconds
@@ -237,15 +237,15 @@ class Producer:
         return message, send
 
     def _check_size(self, message: Message, size: int) -> None:
-        """Check the size of an encoded message, and the names of its properties. A small message cannot contain a name
-        that is too long, so the names of a small message are not checked.
+        """Check the size of an encoded message, and its texts for Classic. A small message cannot contain a text that
+        is too long, so the texts of a small message are not checked.
         """
         if self._max_size is not None and size > self._max_size:
             raise ResourceAllocationException(
                 f"expected a message of at most {self._max_size} bytes (wireFormat.maxFrameSize), not {size}"
             )
-        if size > LONGEST_NAME and message._properties:
-            check_names(message, self._channel.the_metadata)
+        if size > LONGEST_TEXT // 2:  # Classic writes a NUL as two bytes
+            check_texts(message, self._channel.the_metadata)
 
     def _new_id(self) -> str:
         uuid_prefix = self._channel.options.message_id_type

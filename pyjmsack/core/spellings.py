@@ -12,7 +12,7 @@ from pyjmsack.errors import InvalidDestinationException, MessageFormatException,
 from pyjmsack.message import Message
 from pyjmsack.spi.resources import ConnectionMetadata
 
-__all__ = ["LONGEST_NAME", "ORDERS", "check_composite", "check_names", "check_orders", "check_storable"]
+__all__ = ["LONGEST_TEXT", "ORDERS", "check_composite", "check_orders", "check_storable", "check_texts"]
 
 _ARTEMIS_TIME: Final = "_AMQ_SCHED_DELIVERY"
 _REPEATED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
@@ -28,9 +28,10 @@ ORDERS: Final = frozenset((_ARTEMIS_TIME, *_DELAYED, *_REPEATED, *_OF_ARTEMIS, _
 LONGEST_STORED: Final = 65_000
 """The largest number of bytes of a name that is sent to ActiveMQ Classic. In its store, the length of a name and a few
 more bytes must fit into 16 bits."""
-LONGEST_NAME: Final = 65_535
-"""The largest number of bytes of the name of a property that is sent to ActiveMQ Classic. Classic writes the length in
-16 bits, and ends the connection if a name does not fit."""
+LONGEST_TEXT: Final = 65_535
+"""The largest number of bytes of the name of a property, of a correlation id, a type and a group id that are sent to
+ActiveMQ Classic. Classic writes the length in 16 bits. It ends the connection if a name does not fit. If another of
+these texts does not fit, it answers that it rejects the message, and delivers the message all the same."""
 _WIDEST: Final = 6
 """The largest number of bytes of one character in the store. The store writes a character beyond 16 bits as two parts
 of three bytes each."""
@@ -180,28 +181,35 @@ def check_storable(what: str, name: str, metadata: ConnectionMetadata | None) ->
         )
 
 
-def check_names(message: Message, metadata: ConnectionMetadata) -> None:
-    """Refuse a property whose name is so long that ActiveMQ Classic would end the connection, which others may use.
+def check_texts(message: Message, metadata: ConnectionMetadata) -> None:
+    """Refuse a message with a text that is too long for ActiveMQ Classic: a correlation id, a type, a group id, or the
+    name of a property, for which Classic would end the connection, which others may use.
 
     Raises:
-        MessageFormatException: the name is too long.
+        MessageFormatException: the text is too long.
     """
     if not metadata.broker.startswith("classic"):
         return
     for name in message._properties or ():
-        size = _written_size(name)
-        if size > LONGEST_NAME:
-            raise MessageFormatException(
-                f"the name of the property {name[:_SHOWN]!r}... has {size:,} bytes, and ActiveMQ Classic takes at most"
-                f" {LONGEST_NAME:,} (S160)"
-            )
+        _check_text("the name of the property", name)
+    _check_text("the correlation id", message._correlation_id)
+    _check_text("the type", message._type)
+    _check_text("the group id", message._group_id)
 
 
-def _written_size(name: str) -> int:
-    """Return the number of bytes that ActiveMQ Classic writes for a name. Return 0 for a name that is certainly short
+def _check_text(what: str, text: str | None) -> None:
+    if text is not None and (size := _written_size(text)) > LONGEST_TEXT:
+        raise MessageFormatException(
+            f"{what} {text[:_SHOWN]!r}... has {size:,} bytes, and ActiveMQ Classic takes at most"
+            f" {LONGEST_TEXT:,} (S160)"
+        )
+
+
+def _written_size(text: str) -> int:
+    """Return the number of bytes that ActiveMQ Classic writes for a text. Return 0 for a text that is certainly short
     enough, because counting takes time.
     """
-    if len(name) * _WIDEST <= LONGEST_STORED:
+    if len(text) * _WIDEST <= LONGEST_STORED:
         return 0
-    plain = len(name.encode("utf-8", "surrogatepass"))
-    return plain + name.count("\0") + 2 * sum(each > "\uffff" for each in name)
+    plain = len(text.encode("utf-8", "surrogatepass"))
+    return plain + text.count("\0") + 2 * sum(each > "\uffff" for each in text)

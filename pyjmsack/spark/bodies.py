@@ -37,7 +37,8 @@ def body_of(message: Message) -> tuple[bytes | None, str]:
     """Return the body as bytes, and its type. Instead of bytes, return ``None`` if the message has no body.
 
     The type is ``text``, ``bytes``, ``map``, ``stream``, ``none`` or ``other``. A body of another class of
-    message becomes JSON and has the type ``other``. ``message_of`` cannot make a message from such a body.
+    message becomes JSON and has the type ``other``. So does a map or stream with a value that JMS does not allow there,
+    such as a list, which a sender over AMQP may use. ``message_of`` cannot make a message from such a body.
 
     Raises:
         MessageFormatException: the body cannot be decoded.
@@ -47,11 +48,11 @@ def body_of(message: Message) -> tuple[bytes | None, str]:
     if isinstance(message, TextMessage):
         text = message.text
         return (None if text is None else text.encode("utf-8", "surrogatepass")), "text"
-    if isinstance(message, MapMessage):
-        return _dump({name: _mark(value) for name, value in message.body.items()}), "map"
-    if isinstance(message, StreamMessage):
-        return _dump([_mark(value) for value in message.body]), "stream"
     body = message.body
+    if isinstance(message, MapMessage) and all(_is_name(name) and _is_plain(body[name]) for name in body):
+        return _dump({name: _mark(value) for name, value in body.items()}), "map"
+    if isinstance(message, StreamMessage) and all(map(_is_plain, body)):
+        return _dump([_mark(value) for value in body]), "stream"
     return (None, "none") if body is None else (_dump(body), "other")
 
 
@@ -78,7 +79,7 @@ def message_of(session: Session, body: bytes | str | None, body_type: str | None
             return session.create_map_message({n: _unmark(value) for n, value in json.loads(raw or b"{}").items()})
         if body_type == "stream":
             return session.create_stream_message([_unmark(value) for value in json.loads(raw or b"[]")])
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise MessageFormatException(
             f"a body of type {body_type!r} needs JSON in the form that the column body has after a read: {error}"
         ) from error
@@ -102,6 +103,17 @@ def _with_texts(value: Any) -> Any:
 
 def _key(key: Any) -> Any:
     return key if key is None or isinstance(key, str | int | float) else repr(key)
+
+
+def _is_name(name: Any) -> bool:
+    return type(name) is str and name != ""
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether :func:`_unmark` gives this value of a map or stream back as it was."""
+    if isinstance(value, int):
+        return -(1 << 63) <= value < 1 << 63
+    return value is None or isinstance(value, str | float) or type(value) is bytes
 
 
 def _mark(value: Any) -> Any:

@@ -161,6 +161,7 @@ def _reason(error: Exception) -> str:
 
 _LONGEST_REASON = 1000
 """The largest number of characters of an error's text in ``decode_error``, because the text may hold the value."""
+_SHOWN = 40
 _MOST = (1 << 31) - 1
 """The largest number that fits in the column ``delivery_count``. The count of AMQP may be larger."""
 
@@ -172,6 +173,11 @@ def _row(message: Message, key: str | None) -> tuple[Any, ...]:
     body, body_type = _read(body_of, message, errors, (None, "other"))
     texts, kinds, group_id = _read(_properties, message, errors, ({}, {}, None))
     plain = [_read(reader, message, errors, None) for reader in _READERS.values()]
+    lost = next((name for name, kind in kinds.items() if kind == "string"), None)
+    if lost is not None:  # such a text was written back as if it were the value
+        errors.append(
+            f"the value of the property {str(lost)[:_SHOWN]!r} has no type in JMS; its column has a text instead"
+        )
     dedup_key = (key and texts.get(key)) or plain[0]
     error = "; ".join(dict.fromkeys(errors)) or None
     return (*plain, dedup_key, group_id, body, body_type, texts, kinds, error)
@@ -250,8 +256,9 @@ def _is_text(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
+    """Return the type of a property that is no text. ``string`` means that only a text shows the value."""
     known = _KINDS.get(type(value))
-    if known is None and isinstance(value, int):
+    if known is None and isinstance(value, int) and -(1 << 63) <= value < 1 << 63:
         return "int" if -(1 << 31) <= value < 1 << 31 else "long"
     return known or "string"
 

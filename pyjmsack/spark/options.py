@@ -17,6 +17,8 @@ __all__ = ["OptionError", "Options", "parse_options"]
 SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
 """The options that Spark itself adds to a source."""
 MODES = ("stream", "drain", "browse")
+UNSENDABLE = ("fail", "skip", "failAtEnd")
+"""What a write does with a row that cannot be sent."""
 _MOST_BYTES = 1 << 30
 """The largest value of ``maxBytesPerPartition``, because a column of Arrow cannot have more than 2 GiB.
 
@@ -68,10 +70,13 @@ def _flag(value: str) -> bool:
     return value.lower() == "true"
 
 
-def _mode(value: str) -> str:
-    if value not in MODES:
-        raise ValueError(f"expected one of {', '.join(MODES)}")
-    return value
+def _one_of(*known: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value not in known:
+            raise ValueError(f"expected one of {', '.join(known)}")
+        return value
+
+    return parse
 
 
 def _directory(value: str) -> Path:
@@ -133,6 +138,7 @@ class Options:
     dedupColumn: str | None = None
     brokerIdCacheSize: int = 20_000
     anyPropertyName: bool = False
+    unsendable: str = "fail"
     confirmMs: float = 60.0
 
     def connect(self, credit: int | None = None) -> Connection:
@@ -177,7 +183,7 @@ class Options:
 
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "credentialRef": _secret_reference,
-    "mode": _mode,
+    "mode": _one_of(*MODES),
     "spoolLocation": _directory,
     "drainId": _name,
     "limit": _count,
@@ -193,6 +199,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
     "includeBody": _flag,
     "brokerIdCacheSize": _count,
     "anyPropertyName": _flag,
+    "unsendable": _one_of(*UNSENDABLE),
     "confirmMs": _wait_from_ms,
 }
 _NAMES = {field.name.lower(): field.name for field in fields(Options)}

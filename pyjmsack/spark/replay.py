@@ -48,13 +48,18 @@ def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **opt
     made from ``attempt``, the message id, and the place of the row in the read (``drainId``). The place is needed,
     because two letters may have the same message id.
 
+    A letter that cannot be sent, because of what a stranger wrote into it, does not hold up the others. It stays in the
+    spool of the drain.
+
     Args:
         letters: rows of :func:`dead_letters`, which may be changed or filtered.
         attempt: another number sends the same letters once more.
         to: the queue for all letters. ``None`` means that each letter goes to the queue in its column ``origin``.
-        options: options of a write: ``url``, and the login.
+        options: options of a write: ``url``, and the login. ``unsendable`` is ``failAtEnd`` unless given.
 
     Raises:
+        pyspark.errors.PySparkException: letters cannot be sent. All others were sent. The text has their number, and
+            the reason for the first one. The logs of the executors name each.
         ValueError: a row has no origin or no message id, or comes from a subscription, whose topic would deliver the
             letter to all subscribers. Give ``to``, or filter these rows. Nothing was sent.
     """
@@ -73,5 +78,5 @@ def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **opt
     target = f.col("origin") if to is None else f.lit(to)
     rows = letters.withColumns({"destination": target, "replay_id": key}).drop("origin")
     rows.write.format("jms").mode("append").options(
-        **{"dedupColumn": "replay_id", "anyPropertyName": "true", **options}
+        **{"dedupColumn": "replay_id", "anyPropertyName": "true", "unsendable": "failAtEnd", **options}
     ).save()

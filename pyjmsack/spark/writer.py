@@ -19,6 +19,8 @@ from pyspark.sql.types import StructType
 from pyjmsack import (
     Connection,
     Destination,
+    InvalidDestinationException,
+    JMSException,
     Message,
     MessageFormatException,
     MessageProducer,
@@ -36,6 +38,8 @@ __all__ = ["JmsStreamWriter", "JmsWriter"]
 
 log = get_logger("pyjmsack.spark")
 
+_SHOWN = 300
+"""The largest number of characters of an id or of an error's text in a reason, because strangers write such texts."""
 SENT = {
     "body": ("binary", "string"),
     "body_type": ("string",),
@@ -53,13 +57,20 @@ SENT = {
 """The columns that become a part of a message, with their allowed types. All columns except ``body`` are optional."""
 NOTES = SPARK_SCHEMA.keys() - SENT.keys()
 """The columns of a read that a write ignores, because the broker or the producer sets new values."""
+_UNSENDABLE = (MessageFormatException, UnsupportedFeatureException, InvalidDestinationException, ValueError)
+"""The errors, before a row is sent, that mean that this one row cannot be sent. A stranger may have written the message
+that the row was made from."""
 
 
 @dataclass
 class Sent(WriterCommitMessage):
     """The number of rows that one task sent. Each row is one message."""
 
-    count: int
+    count: int = 0
+    left_out: int = 0
+    """The number of rows that cannot be sent."""
+    reason: str | None = None
+    """Why the first of these rows cannot be sent."""
 
 
 def check_columns(options: Options, schema: StructType) -> None:
@@ -88,22 +99,42 @@ def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
 
     Raises:
         JMSException: a row was refused or not confirmed. Spark then runs the task again, and sends all its rows again.
-        ValueError: a row cannot be sent.
+        JMSException, ValueError: a row cannot be sent, and the option ``unsendable`` is ``fail``.
     """
     fixed = None if options.queue is None else Queue(options.queue)
-    count = 0
+    done = Sent()
     with options.connect() as connection, connection.create_session() as session:
         if options.dedupColumn is not None:
             _require_detection(connection)
         with session.create_producer(fixed) as producer:
             pending: list[Future[None]] = []
             for batch in batches:
-                sent = [_send(session, producer, options, fixed, row) for row in batch.to_pylist()]
-                count += len(sent)
+                sent = []
+                for row in batch.to_pylist():
+                    try:
+                        sent.append(_send(session, producer, options, fixed, row))
+                    except _UNSENDABLE as error:
+                        if not _may_be_left_out(options, error):
+                            raise
+                        _leave_out(done, row, error)
+                done.count += len(sent)
                 _confirm(pending, options)  # wait for the batch before, while this batch is on its way
                 pending = sent
             _confirm(pending, options)
-    return Sent(count)
+    return done
+
+
+def _may_be_left_out(options: Options, error: Exception) -> bool:
+    # an error of the broker has a code, and may concern all rows
+    return options.unsendable != "fail" and getattr(error, "error_code", None) is None
+
+
+def _leave_out(done: Sent, row: dict[str, Any], error: Exception) -> None:
+    """Count and log a row that cannot be sent."""
+    reason = f"message id {str(row.get('message_id'))[:_SHOWN]!r}: {type(error).__name__}: {str(error)[:_SHOWN]}"
+    log.warning("a row cannot be sent and was left out: %s", reason)
+    done.left_out += 1
+    done.reason = done.reason or reason
 
 
 def _require_detection(connection: Connection) -> None:
@@ -182,8 +213,14 @@ class _Writer:
         return send_rows(self._options, iterator)
 
     def _committed(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log a warning if more rows were sent than the broker can recognise when Spark repeats a task."""
-        rows, most = sum(m.count for m in messages if isinstance(m, Sent)), self._options.brokerIdCacheSize
+        """Check the counts of all tasks. Log a warning if more rows were sent than the broker can recognise when Spark
+        repeats a task.
+
+        Raises:
+            JMSException: rows cannot be sent, and the option ``unsendable`` is ``failAtEnd``.
+        """
+        sent = [message for message in messages if isinstance(message, Sent)]
+        rows, most = sum(each.count for each in sent), self._options.brokerIdCacheSize
         if self._options.dedupColumn is not None and rows * 2 > most:
             log.warning(
                 "%d rows were written at once; the broker remembers %d ids (id-cache-size of the address, option "
@@ -192,6 +229,15 @@ class _Writer:
                 rows,
                 most,
             )
+        left_out = sum(each.left_out for each in sent)
+        if left_out and self._options.unsendable == "failAtEnd":
+            reason = next(each.reason for each in sent if each.reason)
+            raise JMSException(
+                f"{left_out} rows cannot be sent, and the {rows} others were sent. The logs of the executors name each."
+                f" The first is {reason}"
+            )
+        if left_out:
+            log.warning("%d rows cannot be sent and were left out; the logs of the executors name each", left_out)
 
 
 class JmsWriter(_Writer, DataSourceArrowWriter):
@@ -213,6 +259,11 @@ class JmsStreamWriter(_Writer, DataSourceStreamArrowWriter):
     If Spark repeats a batch after a crash, its rows are stored twice, unless ``dedupColumn`` lets the broker recognise
     them.
     """
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        if options.unsendable == "failAtEnd":
+            raise OptionError("option 'unsendable': a stream would repeat its batch for ever; expected fail or skip")
+        super().__init__(options, schema)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Check the counts in the driver, after the broker has confirmed the rows of all tasks."""

@@ -78,6 +78,20 @@ def test_a_message_in_which_the_broker_would_find_no_target_is_moved_with_the_ot
     assert [text for text, _ in take_all(cli.url, target)] == ["a", "odd", "b"]
 
 
+def test_an_import_leaves_out_a_header_that_this_broker_cannot_write_and_sends_the_others(
+    plain: Cli, queue_name: str, tmp_path: Path
+) -> None:
+    """S160: Classic called such a message rejected over AMQP, and the import stopped at its line, each time."""
+    odd = [{"correlation_id": "c" * 66_000}, {"type": "t" * 66_000}, {"properties": {"JMSXGroupID": "g" * 66_000}}]
+    lines = [{"body": "a"}, *({"body": "odd", **more} for more in odd), {"body": "b"}]
+    file = tmp_path / "lines.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = plain.run("import", queue_name, file, "--resume", tmp_path / "progress", "--transaction", 1)
+    assert result.exit_code == 1
+    assert "3 messages left out" in result.stderr, result.output
+    assert [text for text, _ in take_all(plain.url, queue_name)] == ["a", "b"]
+
+
 @ONE_AFTER_THE_OTHER
 @pytest.mark.timeout(300)
 def test_a_retry_that_is_killed_and_repeated_loses_nothing(plain: Cli, queue_name: str) -> None:

@@ -202,6 +202,27 @@ async def test_a_property_name_that_this_broker_cannot_take_costs_its_message_al
     await jms.left(*"ab" if takes else "b")
 
 
+@pytest.mark.parametrize("text", ["x" * 65_536, "\0" * 32_768], ids=["long", "NUL"])
+@pytest.mark.parametrize("field", ["correlation_id", "type", "_group_id"])
+async def test_a_header_that_this_broker_cannot_write_is_refused_before_it_is_sent(
+    jms: Jms, field: str, text: str
+) -> None:
+    """S160: Classic answered over AMQP that it had rejected the message, and delivered it all the same."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    message = session.create_text_message("a")
+    setattr(message, field, text)
+    takes = jms.target.protocol == "amqp" and jms.target.broker == "artemis"
+    if takes:
+        await producer.send(message)
+    else:
+        with pytest.raises(MessageFormatException) as raised:
+            await producer.send(message)
+        assert len(str(raised.value)) < 1000
+    await producer.send("b")
+    await jms.left(*"ab" if takes else "b")
+
+
 @pytest.mark.parametrize(
     "held", [[b"x"], {"a": [ULong(1 << 63)]}, [{1: 2}], {"n" * 65_536: 1}], ids=["value", "deep", "key", "long"]
 )

@@ -10,11 +10,12 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from pyjmsack import Char, Float, Message, Queue
+from pyjmsack import Byte, Char, Double, Float, Int, Long, MapMessage, Message, Queue, Short, StreamMessage
 from pyjmsack.providers.amqp.inbound import AmqpInbound
 from pyjmsack.providers.amqp.wire_encode import encode_value
-from pyjmsack.providers.amqp.wire_types import Timestamp
+from pyjmsack.providers.amqp.wire_types import Described, Symbol, Timestamp, UByte, ULong
 from pyjmsack.spark import columns
+from pyjmsack.spark.bodies import body_of, message_of
 from pyjmsack.spark.columns import _READERS, arrow_schema, property_value, to_batch
 from pyjmsack.spark.pull import _without_known, identities
 from pyjmsack.spark.spool import Spool
@@ -187,6 +188,61 @@ def test_a_message_whose_identity_cannot_be_read_has_none() -> None:
 def test_a_body_with_keys_that_json_does_not_know_is_a_row(body: Any, shown: bytes) -> None:
     """One such message made each pull fail, and after ten deliveries all messages of the pull were dead letters."""
     assert bodies(rows_of(received(body))[0]) == [shown]
+
+
+class Maker:
+    """Makes messages, as a session does."""
+
+    create_map_message = staticmethod(MapMessage)
+    create_stream_message = staticmethod(StreamMessage)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[1], {}, {"byte": Int(5)}, {"bytes": "AAE="}, [b"\xff"], ULong(1 << 63), ULong((1 << 64) - 1)],
+    ids=repr,
+)
+@pytest.mark.parametrize("body", [lambda value: {"a": value}, lambda value: ["a", value]], ids=["map", "stream"])
+def test_a_map_or_stream_that_cannot_be_given_back_is_of_the_type_other(body: Any, value: Any) -> None:
+    """Some stopped whatever wrote them back, for ever. Others came back as another value, without a word."""
+    batch, _ = rows_of(received(body(value)), received("b"))
+    assert batch["body_type"].to_pylist() == ["other", "text"]
+    assert batch["body"][0].as_py()
+
+
+@pytest.mark.parametrize("name", ["", 5, True, b"a"])
+def test_a_map_with_a_name_that_jms_does_not_allow_is_of_the_type_other(name: Any) -> None:
+    batch, _ = rows_of(received({name: 1}))
+    assert batch["body_type"].to_pylist() == ["other"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, Byte(1), Short(1), Int(1), Long(1), Float(0.1), Double(0.1), 1.5, "a", b"\xff", Char("a"), UByte(5),
+     Symbol("a"), KEY, Timestamp(5), ULong(5), ULong((1 << 63) - 1), Long(-1 << 63), Described("x", "a")],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize("body", [lambda value: {"a": value}, lambda value: ["a", value]], ids=["map", "stream"])
+def test_a_value_of_a_map_or_stream_comes_back_as_it_was_read(body: Any, value: Any) -> None:
+    message = received(body(value))
+    maker: Any = Maker()
+    again = message_of(maker, *body_of(message))
+    assert type(again) is type(message)
+    assert repr(again.body) == repr(message.body)
+
+
+@pytest.mark.parametrize("value", [ULong(1 << 63), ULong((1 << 64) - 1), [ULong(1 << 63)]], ids=repr)
+def test_a_property_that_cannot_be_given_back_is_an_error_of_its_row(value: Any) -> None:
+    """Its row said that it was a long. A write of the row raised, each time, or wrote a text."""
+    odd = received("a")
+    odd._properties = {"n": 5, "u" * 1000: value}
+    batch, _ = rows_of(odd, received("b"))
+    error, none = batch["decode_error"].to_pylist()
+    assert error.startswith("the value of the property 'uuuu")
+    assert len(error) < 200
+    assert none is None
+    assert dict(batch["properties"][0].as_py())["n"] == "5"
+    assert str(int(value) if isinstance(value, int) else 1 << 63) in dict(batch["properties"][0].as_py())["u" * 1000]
 
 
 def test_the_size_of_a_message_counts_all_of_it() -> None:

@@ -32,6 +32,7 @@ URL = "amqp://127.0.0.1:1"
         ({"pollMs": "-1"}, "option 'pollMs': expected a whole number of milliseconds"),
         ({"idleMs": "0"}, "option 'idleMs': expected a whole number of at least 1"),
         ({"dedup": "yes"}, "option 'dedup': expected true or false"),
+        ({"unsendable": "ignore"}, "option 'unsendable': expected one of fail, skip, failAtEnd"),
         ({"mode": "peek"}, "option 'mode': expected one of stream, drain, browse"),
         ({"spoolLocation": "s3a://bucket/spool"}, "expected a mounted directory, not s3a"),
         ({"spoolLocation": "spool"}, "expected an absolute path"),

@@ -12,7 +12,15 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import IntegerType, StringType, StructType
 
-from pyjmsack import ConnectionFactory, Long, MessageFormatException, Queue, SendTimedOutException, Session
+from pyjmsack import (
+    ConnectionFactory,
+    JMSException,
+    Long,
+    MessageFormatException,
+    Queue,
+    SendTimedOutException,
+    Session,
+)
 from pyjmsack.spark import batch as draining
 from pyjmsack.spark import pull as pulling
 from pyjmsack.spark.batch import JmsBrowseReader, JmsDrainReader, batch_reader
@@ -21,7 +29,7 @@ from pyjmsack.spark.options import OptionError
 from pyjmsack.spark.pull import Place, Received
 from pyjmsack.spark.spool import Span, Spool
 from pyjmsack.spark.stream import JmsStreamReader
-from pyjmsack.spark.writer import check_columns, send_rows
+from pyjmsack.spark.writer import JmsStreamWriter, JmsWriter, Sent, check_columns, send_rows
 from pyjmsack.testing import Wire
 
 from .rows import ids, of_pull, read, rows_of
@@ -507,6 +515,50 @@ def test_properties_with_names_of_other_clients_are_written_if_the_url_allows_th
     Spool(given.spool, "query").prepare(1)
     assert of_pull(given, Place("query", 1, 0, 1))[0]["properties"] == [("trace-id", "7")]
     assert left(queue_name) == 0
+
+
+UNSENDABLE: dict[str, Any] = {
+    "a body that no write can send": {"body_type": "other"},
+    "a body that does not fit its type": {"body_type": "map"},
+    "a property that is no long": {"properties": [("a", str(1 << 64))], "property_types": [("a", "long")]},
+    "a property that Artemis would ignore": {"properties": [("_AMQ_SCHED_DELIVERY", "x")]},
+}
+
+
+@pytest.mark.parametrize("odd", UNSENDABLE)
+@pytest.mark.parametrize("unsendable", ["skip", "failAtEnd"])
+def test_a_row_that_cannot_be_sent_does_not_hold_up_the_others(
+    options: MakeOptions, queue_name: str, left: Left, caplog: pytest.LogCaptureFixture, odd: str, unsendable: str
+) -> None:
+    """One message of a stranger stopped its stream for ever, and each start sent the rows before it again."""
+    texts = pa.map_(pa.string(), pa.string())
+    types = dict.fromkeys(("body", "message_id", "body_type"), pa.string()) | {
+        "properties": texts,
+        "property_types": texts,
+    }
+    rows = [{"body": "a"}, {"body": "[", "message_id": "odd", **UNSENDABLE[odd]}, {"body": "b"}]
+    schema = pa.schema([*types.items()])
+    sent = send_rows(options(unsendable=unsendable), iter([pa.RecordBatch.from_pylist(rows, schema)]))
+    assert (sent.count, sent.left_out, left(queue_name)) == (2, 1, 2)
+    (warning,) = (each.getMessage() for each in caplog.records if each.name == "pyjmsack.spark")
+    assert warning.startswith("a row cannot be sent and was left out: message id 'odd': ")
+    assert sent.reason is not None
+    assert sent.reason in warning
+
+
+def test_a_write_that_left_rows_out_says_so_at_its_end(options: MakeOptions, caplog: pytest.LogCaptureFixture) -> None:
+    done = [Sent(7), Sent(5, left_out=2, reason="message id 'a': odd"), None]
+    schema = StructType().add("body", StringType())
+    JmsWriter(options(unsendable="skip"), schema).commit([*done])
+    assert "2 rows cannot be sent and were left out" in caplog.text
+    with pytest.raises(JMSException, match=r"2 rows cannot be sent, and the 12 others were sent.* message id 'a': odd"):
+        JmsWriter(options(unsendable="failAtEnd"), schema).commit([*done])
+    JmsWriter(options(unsendable="failAtEnd"), schema).commit([Sent(7)])
+
+
+def test_a_stream_is_not_told_to_fail_after_each_batch(options: MakeOptions) -> None:
+    with pytest.raises(OptionError, match="expected fail or skip"):
+        JmsStreamWriter(options(unsendable="failAtEnd"), StructType().add("body", StringType()))
 
 
 def test_what_can_be_written_needs_a_broker_that_is_there(options: MakeOptions) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dead_letters import wait_for_dead_letters
+from pyspark.errors import PySparkException
 from pyspark.sql import functions
 
 from pyjmsack import AckMode, ConnectionFactory, Queue
@@ -78,3 +79,22 @@ def test_what_has_no_origin_needs_to_be_told_where_to_go(
         send_back(letters.withColumn("message_id", functions.lit(None)), url=broker_url, to=f"{queue_name}-new")
     send_back(letters, url=broker_url, to=f"{queue_name}-new")
     assert left(f"{queue_name}-new") == 2
+
+
+def test_a_letter_that_cannot_be_sent_back_holds_up_no_other_and_stays_in_the_drain(
+    spark: SparkSession, broker_url: str, queue_name: str, tmp_path: Path, fill: Fill, left: Callable[[str], int]
+) -> None:
+    """One letter of a stranger stopped all others, and each attempt failed in the same way."""
+    with ConnectionFactory(broker_url).create_context() as context:
+        nested = context.create_stream_message()
+        nested._body = [[1]]  # over AMQP a sender may do this
+        context.create_producer(Queue(queue_name)).send(nested)
+    fill(queue_name, 10)
+    letters = dead_letters(spark, url=broker_url, queue=queue_name, spoolLocation=str(tmp_path), drainId="letters")
+    for _ in range(2):
+        with pytest.raises(PySparkException, match=f"1 rows cannot be sent, and the 10 others.*{nested.message_id}"):
+            send_back(letters, url=broker_url, to=f"{queue_name}-new")
+        assert left(f"{queue_name}-new") == 10
+    assert letters.where(f"message_id = '{nested.message_id}'").count() == 1
+    send_back(letters, url=broker_url, to=f"{queue_name}-new", unsendable="skip")
+    assert left(f"{queue_name}-new") == 10

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, StreamingQueryException
+
+from pyjmsack import ConnectionFactory, Queue
+from pyjmsack.providers.amqp.wire_types import ULong
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,3 +67,32 @@ def test_a_stream_goes_from_queue_to_queue_and_a_repeated_batch_adds_nothing(
         note.unlink()
     assert run() == 200, "sent again"
     assert left(f"{queue_name}-out") == 200
+
+
+def test_a_stream_that_a_message_of_a_stranger_stopped_goes_on_when_it_skips_what_cannot_be_sent(
+    spark: SparkSession, broker_url: str, queue_name: str, tmp_path: Path, left: Left
+) -> None:
+    """The query died at each start, and the messages behind this one never passed."""
+    with ConnectionFactory(broker_url).create_context() as context:
+        nested = context.create_map_message()
+        nested._body = {"a": [1]}  # over AMQP a sender may do this
+        late = context.create_text_message("late")
+        late._properties = {"u": ULong((1 << 64) - 1)}
+        never = context.create_text_message("never")
+        producer = context.create_producer(Queue(queue_name))
+        for body in ("a", nested, "b", late, never, "c"):
+            producer.send(body)
+    frame = spark.readStream.format("jms").options(url=broker_url, queue=queue_name, spoolLocation=str(tmp_path / "sp"))
+    good = frame.load().where("decode_error is null and body_type != 'other'")
+    hostile = "if(body = 'never', map('_AMQ_SCHED_DELIVERY', 'x'), properties) as properties"
+    rows = good.selectExpr("body", "body_type", "message_id", "message_id as key", hostile)
+
+    def run(unsendable: str) -> None:
+        writer = rows.writeStream.format("jms").option("checkpointLocation", str(tmp_path / "cp"))
+        writer = writer.options(url=broker_url, queue=f"{queue_name}-out", dedupColumn="key", unsendable=unsendable)
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    with pytest.raises(StreamingQueryException):
+        run("fail")
+    run("skip")
+    assert (left(queue_name), left(f"{queue_name}-out")) == (0, 3)

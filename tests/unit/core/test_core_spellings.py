@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyjmsack.core.spellings import LONGEST_NAME, LONGEST_STORED, check_names, check_orders, check_storable
+from pyjmsack.core.spellings import LONGEST_STORED, LONGEST_TEXT, check_orders, check_storable, check_texts
 from pyjmsack.errors import InvalidDestinationException, MessageFormatException
 from pyjmsack.message import TextMessage
 
@@ -35,14 +35,33 @@ def test_other_brokers_take_names_of_any_length(broker: str | None) -> None:
 def test_a_property_whose_name_ends_the_connection_to_classic_is_refused(character: str, size: int) -> None:
     """S160: one message costs itself alone."""
     message = TextMessage("x")
-    message.properties[character * (LONGEST_NAME // size)] = 1
-    check_names(message, CLASSIC)
-    message.properties[character * (LONGEST_NAME // size + 1)] = 1
+    message.properties[character * (LONGEST_TEXT // size)] = 1
+    check_texts(message, CLASSIC)
+    message.properties[character * (LONGEST_TEXT // size + 1)] = 1
     with pytest.raises(MessageFormatException, match=r"the name of the property .* has 65,\d\d\d bytes") as raised:
-        check_names(message, CLASSIC)
+        check_texts(message, CLASSIC)
     assert len(str(raised.value)) < 500
     artemis: Any = SimpleNamespace(broker="artemis")
-    check_names(message, artemis)
+    check_texts(message, artemis)
+
+
+@pytest.mark.parametrize(("character", "size"), [("a", 1), ("\0", 2), ("\u00e4", 2), ("\U00010400", 6)])
+@pytest.mark.parametrize(
+    ("field", "name"), [("correlation_id", "correlation id"), ("type", "type"), ("_group_id", "group id")]
+)
+def test_a_header_that_classic_calls_rejected_and_keeps_is_refused(
+    field: str, name: str, character: str, size: int
+) -> None:
+    """S160: import, copy and move stopped for ever at such a message of another broker or client."""
+    message = TextMessage("x")
+    setattr(message, field, character * (LONGEST_TEXT // size))
+    check_texts(message, CLASSIC)
+    setattr(message, field, character * (LONGEST_TEXT // size + 1))
+    with pytest.raises(MessageFormatException, match=rf"the {name} .* has 65,\d\d\d bytes.* 65,535") as raised:
+        check_texts(message, CLASSIC)
+    assert len(str(raised.value)) < 500
+    artemis: Any = SimpleNamespace(broker="artemis")
+    check_texts(message, artemis)
 
 
 STOMP: Any = SimpleNamespace(broker="classic-6", protocol="STOMP 1.2")
