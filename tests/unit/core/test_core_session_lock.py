@@ -39,6 +39,8 @@ class Strike:
         self.error = error
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and sys.version_info < (3, 11) and frame.f_lasti >= 0:
+            return  # no handler runs when Python 3.10 resumes a coroutine, and an error here would skip its ``finally``
         if event in ("call", "c_return") and frame.f_code.co_filename == _runtime.__file__:
             self.left -= 1
             if self.left == 0:
