@@ -62,19 +62,10 @@ class SessionFace:
         """Give messages to the listener of a consumer. Runs in the dispatcher's task."""
         try:
             until = monotonic() + TURN
+            step = partial(self._step, listening)
             for _ in range(BATCH):
-                async with self.lock.hold():
-                    call = listening.begin()
-                    if call is None:
-                        listening.unscheduled()
-                        return
-                    if call.worker is None:
-                        await self._call(listening, call)
-                        if listening.out_of_messages:  # now, so that a message that came alone takes the lock once
-                            listening.unscheduled()
-                            return
-                    else:
-                        call.worker.submit(partial(self._call, listening, call))
+                if not await self.lock.in_turn(step):
+                    return
                 if monotonic() >= until or is_cancelled():  # then the dispatcher continues in a new task
                     break
             await asyncio.sleep(0)  # let other tasks have the loop
@@ -83,6 +74,19 @@ class SessionFace:
                 listening.broke_off()
             raise
         listening.dispatch()
+
+    async def _step(self, listening: Listening) -> bool:
+        """Give one message to the listener. Return False if there are no more."""
+        call = listening.begin()
+        if call is not None and call.worker is not None:
+            call.worker.submit(partial(self._call, listening, call))
+            return True
+        if call is not None:
+            await self._call(listening, call)
+            if not listening.out_of_messages:  # look now, so that a message that came alone takes the lock once
+                return True
+        listening.unscheduled()
+        return False
 
     async def _call(self, listening: Listening, call: Call) -> None:
         error: BaseException | None = None

@@ -8,7 +8,7 @@ import os
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
 from time import monotonic
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeGuard, TypeVar
 
 from pyjmsack.aio._ending import Ending
 from pyjmsack.aio._work import Work
-from pyjmsack.core.runtime import Command, Elsewhere, Later, SecondRun, run_commands
+from pyjmsack.core.runtime import SECOND_RUN, Command, Elsewhere, Later, SecondRun, run_commands
 from pyjmsack.core.steps import TURN, Deadline, Steps
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.io.forks import own_lock, when_forked
@@ -291,7 +291,7 @@ def is_cancelled() -> bool:
 _inside: ContextVar[object] = ContextVar("pyjmsack_inside", default=None)
 """The call of a dispatcher in which a task is, or in which the task was started."""
 _held: ContextVar[frozenset[object]] = ContextVar("pyjmsack_held", default=frozenset())
-"""The holders of session locks for which a task acts."""
+"""The turns at session locks for which a task acts."""
 
 
 class TaskDispatcher:
@@ -440,50 +440,85 @@ class TaskDispatcher:
 class SessionLock:
     """Makes the operations of a session take turns: commits, rollbacks, transacted sends and calls of listeners (S15).
 
-    A running listener holds the lock, so calls that the listener makes do not wait. Calls in tasks that the listener
+    A running listener has its turn, so calls that the listener makes do not wait. Calls in tasks that the listener
     starts (``gather``, ``wait_for``) do not wait either, because these tasks inherit the listener's context.
+
+    A signal handler may raise at the first step of any function, and after any call. So a turn ends with one call of
+    the interpreter, and nobody hands the lock over: who is the first in the queue has it. If the end of a turn could
+    not wake the next one, it looks by itself after ``SECOND_RUN`` seconds.
     """
 
     def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.holder: object = None
-        """An object that stands for the holder of the lock. Each holder gets a new object. So a task that lives longer
-        than its listener does not hold the lock any more."""
+        self._turns: dict[Turn, None] = {}
+        """The turns in their order. The first has the lock, or is about to take it."""
 
-    def hold(self) -> Hold:
-        """Return an asynchronous context manager that waits for the lock, unless this task, or the task that started
-        it, holds the lock already.
+    async def in_turn(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Wait for a turn, unless this task, or the task that started it, has one already. Then await ``work()``, and
+        return its result.
         """
-        return Hold(self)
+        turns, held = self._turns, _held.get()
+        first = next(iter(turns), None)
+        if first in held:
+            return await work()
+        turn, token = Turn(), None
+        try:
+            turns[turn] = None
+            if first is not None:
+                await self._wait(turn)
+            turn.begun = True
+            token = _held.set(held | {turn})
+            return await work()
+        finally:
+            try:  # Python 3.10 lets a handler run before the first step of a ``finally``, unless this is a ``try``
+                turns.pop(turn, None)
+            finally:
+                self._leave(token)
+
+    async def _wait(self, turn: Turn) -> None:
+        """Wait until this turn is the first."""
+        turns, loop, before = self._turns, asyncio.get_running_loop(), None
+        while (first := next(iter(turns))) is not turn:
+            if first is before and not first.begun:
+                turns.pop(first)  # asyncio dropped the step of its task; if it goes on after all, it queues again
+                continue
+            first.wake()  # the end of the turn before may have failed to do so
+            before, turn.future = first, loop.create_future()
+            timer = loop.call_later(SECOND_RUN, turn.wake)
+            try:
+                await turn.future
+            finally:
+                timer.cancel()
+            turns[turn] = None
+
+    def _leave(self, token: Token[frozenset[object]] | None) -> None:
+        """Let the next turn begin, after this turn has left the queue."""
+        first = next(iter(self._turns), None)
+        if first is not None:
+            first.wake()
+        if token is not None:
+            try:
+                _held.reset(token)
+            except ValueError:
+                return  # the coroutine is being destroyed, outside of its task
 
 
-class Hold:
-    """One use of a :class:`SessionLock`. This is a class because each message for a listener uses the lock, and a
-    generator with ``asynccontextmanager`` takes three times as long.
+class Turn:
+    """One turn at a :class:`SessionLock`. Each turn is a new object, so a task that lives longer than its listener does
+    not hold the lock any more.
     """
 
-    __slots__ = ("_owner", "_token")
+    __slots__ = ("begun", "future")
 
-    def __init__(self, owner: SessionLock) -> None:
-        self._owner = owner
-        self._token: Token[frozenset[object]] | None = None
-        """The token that restores the context. ``None`` if this use did not take the lock."""
+    def __init__(self) -> None:
+        self.begun = False
+        self.future: asyncio.Future[None] | None = None
+        """What the turn waits for, or waited for. ``None`` if it never waited."""
 
-    async def __aenter__(self) -> None:
-        owner, held = self._owner, _held.get()
-        if owner.holder is None or owner.holder not in held:
-            await owner.lock.acquire()
-            owner.holder = holder = object()
-            self._token = _held.set(held | {holder})
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._token is not None:
-            try:
-                _held.reset(self._token)
-            except ValueError:  # the coroutine is being destroyed, outside of its task: nobody waits for the lock
-                return
-            self._owner.holder = None
-            self._owner.lock.release()
+    def wake(self) -> None:
+        """Let the task of this turn look whether it is the first."""
+        future = self.future
+        if future is not None and not future.done() and not future.get_loop().is_closed():
+            future.set_result(None)
 
 
 class Opening(Generic[T]):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
 from datetime import timedelta
+from functools import partial
+from typing import Any
 
 from pyjmsack.aio._face import SessionFace
 from pyjmsack.core.completions import CompletionListener
@@ -78,21 +79,24 @@ class MessageProducer(ProducerFacade):
                 is not a number of at least 0.
             IllegalStateException: the producer is closed, or the message waits for its completion listener (S73).
         """
+        how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
+        send = partial(self._send, message, completion_listener, how)
+        await (self._lock.in_turn(send) if self._core.transacted else send())
+
+    async def _send(self, message: object, listener: CompletionListener | None, how: tuple[Any, ...]) -> None:
         core = self._core
-        async with self._lock.hold() if core.transacted else nullcontext():
-            if core.window.full:
-                await self._run(core.wait_for_room())
-            how = (destination, delivery_mode, priority, time_to_live, delivery_delay)
-            if completion_listener is not None:
-                core.submit_with_listener(completion_listener, None, message, *how)
-                return
-            done: Completion[None] = Completion()
-            sent, outbound = core.prepare(done.settle, message, *how)
-            if core.waits(sent._persistent):
-                await self._run(core.submit_awaited(outbound, done))
-            else:
-                done.add_callback(lambda answered: core.report(answered.error))
-                core.submit(outbound)
+        if core.window.full:
+            await self._run(core.wait_for_room())
+        if listener is not None:
+            core.submit_with_listener(listener, None, message, *how)
+            return
+        done: Completion[None] = Completion()
+        sent, outbound = core.prepare(done.settle, message, *how)
+        if core.waits(sent._persistent):
+            await self._run(core.submit_awaited(outbound, done))
+        else:
+            done.add_callback(lambda answered: core.report(answered.error))
+            core.submit(outbound)
 
     def send_async(
         self,

@@ -235,8 +235,7 @@ class Session(SessionFacade):
             IllegalStateException: the session is not transacted (S7) or closed, or the caller is a completion listener
                 (S74).
         """
-        async with self._lock.hold():
-            await self._run(self._core.commit())
+        await self._lock.in_turn(lambda: self._run(self._core.commit()))
 
     async def rollback(self) -> None:
         """Roll the transaction back and begin the next one. The messages that the transaction received are delivered
@@ -247,8 +246,7 @@ class Session(SessionFacade):
                 (S74).
             JMSException: the broker refused the rollback, or did not answer in time.
         """
-        async with self._lock.hold():
-            await self._run(self._core.rollback())
+        await self._lock.in_turn(lambda: self._run(self._core.rollback()))
 
     async def close(self) -> None:
         """Close the session. Messages without an acknowledgement go back to the broker (S30), and an open transaction

@@ -111,29 +111,31 @@ class Model:
     async def end_transaction(self, member: Member) -> None:
         if member.mode is not AckMode.SESSION_TRANSACTED:
             return
-        async with member.session._lock.hold():
-            commits = self.random.random() < 0.7
-            received, sent = {*member.held}, {*member.sent}
-            member.held.clear()
-            member.sent.clear()
-            current = member.session._core.transactions.current
-            try:
-                await (member.session.commit() if commits else member.session.rollback())
-            except TransactionRolledBackException as error:
-                if error.in_doubt:
-                    raise AssertionError("the broker answered in time") from error
-            except BaseException:
-                if member.session._core.transactions.current is current:  # the broker was not asked
-                    member.held |= dict.fromkeys(received)
-                    member.sent += sent
-                elif commits:
-                    self.unsure |= received
-                    self.offered |= sent
-                raise
-            else:
-                if commits:
-                    self.processed |= received
-                    self.confirmed |= sent
+        await member.session._lock.in_turn(lambda: self.commit_or_roll_back(member))
+
+    async def commit_or_roll_back(self, member: Member) -> None:
+        commits = self.random.random() < 0.7
+        received, sent = {*member.held}, {*member.sent}
+        member.held.clear()
+        member.sent.clear()
+        current = member.session._core.transactions.current
+        try:
+            await (member.session.commit() if commits else member.session.rollback())
+        except TransactionRolledBackException as error:
+            if error.in_doubt:
+                raise AssertionError("the broker answered in time") from error
+        except BaseException:
+            if member.session._core.transactions.current is current:  # the broker was not asked
+                member.held |= dict.fromkeys(received)
+                member.sent += sent
+            elif commits:
+                self.unsure |= received
+                self.offered |= sent
+            raise
+        else:
+            if commits:
+                self.processed |= received
+                self.confirmed |= sent
 
     async def send(self, member: Member) -> None:
         if member.producer is None:
@@ -144,9 +146,13 @@ class Model:
         message = member.session.create_bytes_message(iter([bytes(size), b"end"]), length=size + 3)
         message.properties["name"] = name
         if member.mode is AckMode.SESSION_TRANSACTED:
-            async with member.session._lock.hold():
+            producer = member.producer
+
+            async def send() -> None:
                 member.sent.append(name)
-                await member.producer.send(message)
+                await producer.send(message)
+
+            await member.session._lock.in_turn(send)
         else:
             self.offered.add(name)
             await member.producer.send(message)

@@ -1062,16 +1062,17 @@ def test_a_call_does_not_hold_the_lock_of_the_session_in_whose_listener_its_disp
         lock, over = SessionLock(), asyncio.Event()
         another = TaskDispatcher(asyncio.get_running_loop(), "another", Ending())
 
-        async def call() -> None:
-            async with lock.hold():
-                order.append("another")
+        async def another_call() -> None:
+            order.append("another")
             over.set()
 
-        async with lock.hold():
-            another.submit(call)
+        async def first_call() -> None:
+            another.submit(lambda: lock.in_turn(another_call))
             for _ in range(10):
                 await asyncio.sleep(0)
             order.append("first")
+
+        await lock.in_turn(first_call)
         await asyncio.wait_for(over.wait(), PATIENCE)
 
     asyncio.run(main())
@@ -1084,13 +1085,12 @@ def test_tasks_take_turns_at_a_session_and_one_may_enter_again_s15() -> None:
         lock = SessionLock()
 
         async def work(name: str) -> None:
-            async with lock.hold():
-                seen.append(f"{name} in")
-                async with lock.hold():
-                    await asyncio.sleep(0)
-                seen.append(f"{name} out")
+            seen.append(f"{name} in")
+            await lock.in_turn(lambda: asyncio.sleep(0))
+            seen.append(f"{name} out")
 
-        await asyncio.wait_for(asyncio.gather(work("a"), work("b")), PATIENCE)
+        both = asyncio.gather(lock.in_turn(lambda: work("a")), lock.in_turn(lambda: work("b")))
+        await asyncio.wait_for(both, PATIENCE)
         return seen
 
     assert asyncio.run(main()) == ["a in", "a out", "b in", "b out"]
