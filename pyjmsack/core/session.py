@@ -491,6 +491,7 @@ class Session:
                 self._over(finished)
             finally:
                 closing.succeed()
+                self._let_go()  # once more, because ``completions`` may have made a thread before ``closing`` was done
 
     def _over(self, finished: bool) -> None:
         """Note that the session is closed. If the caller gave up before, end the session without waiting."""

@@ -60,10 +60,6 @@ class SessionFace:
         """Run a call on the session's completion thread."""
         self._core.completions.dispatcher.submit(call)
 
-    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
-        """Run a call on the loop after ``seconds``."""
-        self._core.channel.runtime.call_later(seconds, call)
-
     def feed(self, listening: Listening) -> None:
         """Give messages to the listener of a consumer. Runs on the dispatcher's thread.
 

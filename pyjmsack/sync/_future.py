@@ -29,31 +29,41 @@ __all__ = ["SendFuture"]
 
 
 class _Event:
-    """Does what a ``threading.Event`` does for one waiting thread, and has no lock."""
+    """Takes the place of the ``threading.Event`` of a waiter of ``concurrent.futures``.
+
+    The loop only leaves calls here, which tell the waiter of its answers. The waiting thread makes these calls, because
+    they take the lock of the waiter. A signal handler that waits for the loop may run while its own thread has it.
+    """
 
     def __init__(self) -> None:
         self._set = False
-        self._signals: SimpleQueue[None] = SimpleQueue()
+        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self.leave = self._calls.put
+        """Leave a call for the waiting thread. ``None`` only wakes the thread."""
 
     def set(self) -> None:
+        """Wake the waiting thread. The thread of an executor calls this method too."""
         self._set = True
-        self._signals.put(None)
+        self.leave(None)
 
     def clear(self) -> None:
-        self._set = False  # signals that are left only make ``wait`` look once more
+        self._set = False
 
     def is_set(self) -> bool:
         return self._set
 
     def wait(self, timeout: float | None = None) -> bool:
+        """Make calls until the event is set, or ``timeout`` seconds have passed. ``None`` means no limit. Either way,
+        make all calls that are there. Return whether the event is set."""
         deadline = Deadline(timeout)
-        while not self._set:
-            left = deadline.remaining()
+        while True:
+            left = 0 if self._set else deadline.remaining()
             try:
-                self._signals.get(True, None if left is None else min(left, threading.TIMEOUT_MAX))
+                call = self._calls.get(True, None if left is None else min(left, threading.TIMEOUT_MAX))
             except Empty:
-                break
-        return self._set
+                return self._set
+            if call is not None:
+                call()
 
 
 class _Condition:
@@ -88,47 +98,27 @@ class _Condition:
         self.release()
 
 
-class _Waiters(list[Any]):
-    """The waiters that ``concurrent.futures`` adds to a future. Each waiter is told once, if the future was not done
-    for the thread that adds it.
-
-    The loop tells the waiters. So their events and locks are replaced by those for which the loop need not wait.
+class _Waiters(dict[Any, Callable[[], object]]):
+    """Takes the place of the list to which ``concurrent.futures`` adds its waiters. For each waiter it has the call
+    that the loop will make. A waiter is told once, and only if the future was not done for the thread that adds it.
     """
 
     def __init__(self, future: SendFuture) -> None:
         super().__init__()
         self._future = future
-        self._telling: dict[int, Callable[[], object]] = {}
-        """For each waiter the call that will tell it."""
 
     def append(self, waiter: Any) -> None:
+        future = self._future
         if not isinstance(waiter.event, _Event):
             waiter.event = _Event()
-            if hasattr(waiter, "lock"):
-                waiter.lock = threading.RLock()
-        super().append(waiter)
-        if self._future._state is PENDING:
-            call = self._telling[id(waiter)] = partial(self._tell, waiter)
-            self._future._when_answered(call)
+        if future._state is PENDING:
+            call = self[waiter] = partial(waiter.event.leave, partial(future._tell, waiter))
+            future._when_answered(call)
 
     def remove(self, waiter: Any) -> None:
-        super().remove(waiter)
-        call = self._telling.pop(id(waiter), None)
+        call = self.pop(waiter, None)
         if call is not None:
             self._future._take_out(call)
-
-    def _tell(self, waiter: Any, pause: float = 0.001) -> None:
-        future = self._future
-        lock = getattr(waiter, "lock", None)
-        if lock is not None and not lock.acquire(blocking=False):
-            # a signal handler may run while the waiting thread has the lock, and wait for the loop; so try again later
-            future._face.call_later(pause, partial(self._tell, waiter, min(2 * pause, 1.0)))
-            return
-        try:
-            waiter.add_result(future) if future._exception is None else waiter.add_exception(future)
-        finally:
-            if lock is not None:
-                lock.release()
 
 
 class SendFuture(Future[None]):
@@ -141,6 +131,7 @@ class SendFuture(Future[None]):
     one side can take the call out.
     """
 
+    _face: SessionFace
     _result = None
     _exception = None
     _answered = False
@@ -150,8 +141,10 @@ class SendFuture(Future[None]):
     """See :class:`_Condition`. An instance has the table when ``concurrent.futures`` waits."""
 
     def __init__(self, face: SessionFace) -> None:
-        # ``Future.__init__`` is not called, because ``__getattr__`` makes the objects when somebody needs them
-        self._face = face
+        # ``Future.__init__`` is not called, because ``__getattr__`` makes the objects when somebody needs them.
+        # ``__dict__`` is read here, before the loop and other threads know the future. CPython 3.11 makes the dict when
+        # it is read first, and its garbage collector may let other threads run in the middle. What they set was lost.
+        self.__dict__["_face"] = face
 
     @property
     def _state(self) -> str:  # type: ignore[override]  # an attribute in the standard library, which only reads it
@@ -175,6 +168,10 @@ class SendFuture(Future[None]):
             self._face.hurry()
         elif self._take_out(call):
             call()
+
+    def _tell(self, waiter: Any) -> None:
+        """Tell a waiter of ``concurrent.futures`` of the answer. Runs on the waiting thread."""
+        waiter.add_result(self) if self._exception is None else waiter.add_exception(self)
 
     def _take_out(self, call: Callable[[], object]) -> bool:
         """Take a call out of the queue. Return False if the loop has taken it."""

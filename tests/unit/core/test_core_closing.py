@@ -323,6 +323,23 @@ def test_a_future_that_is_answered_after_the_close_leaves_no_dispatcher_s123() -
     assert bench.runtime.dispatchers["pyjmsack-session-1-completions"].closed
 
 
+def test_a_future_that_is_answered_at_the_end_of_the_close_leaves_no_dispatcher_s123(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The loop made the dispatcher after the close had ended all others, and before the close was over."""
+    bench = Bench()
+    session = bench.session()
+    let_go = session._let_go
+
+    def answered_afterwards() -> None:
+        let_go()
+        session.completions.dispatcher.submit(bool)
+
+    monkeypatch.setattr(session, "_let_go", answered_afterwards)
+    bench.run(session.close())
+    assert bench.runtime.dispatchers["pyjmsack-session-1-completions"].closed
+
+
 def test_a_connection_close_that_was_given_up_ends_the_dispatcher_of_the_events_s123() -> None:
     bench = Bench()
     bench.connection.add_listener(SimpleNamespace(on_connection_established=print))
