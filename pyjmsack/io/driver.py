@@ -256,18 +256,16 @@ class Driver(asyncio.BufferedProtocol):
         If writing fails, for example because there is no memory, end the connection. A part of a frame may have left,
         and the peer would take the next bytes for the rest of this frame.
         """
-        if self._turn is not None:
-            self._turn.cancel()
-            self._turn = None
         self._flush(_TURN_SIZE)
 
     def _flush(self, most: float) -> None:
         """Write at most about ``most`` bytes now."""
-        transport = self._transport
-        if transport is None or self._closing:
-            return
         try:
-            self._write(transport, most)
+            if self._turn is not None:
+                self._turn.cancel()
+                self._turn = None
+            if self._transport is not None and not self._closing:
+                self._write(self._transport, most)
         except BaseException as error:
             text = f"the bytes for the peer could not be written ({type(error).__name__}: {error})"
             self._broken = _caused(ConnectionLostException(text), error)

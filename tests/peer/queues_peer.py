@@ -186,7 +186,7 @@ class QueuesPeer(Peer):
 
     connection_type = _Connection
 
-    def __init__(self, *, frame_size: int = 512, frames: int = 5) -> None:
+    def __init__(self, *, frame_size: int = 4096, frames: int = 5) -> None:
         self.window = frame_size * frames
         self.waiting: dict[str, deque[tuple[str, bytes]]] = {}
         self.accepted: Counter[str] = Counter()

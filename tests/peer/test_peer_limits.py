@@ -98,15 +98,24 @@ def test_a_connection_that_is_cut_nine_times_while_one_link_is_rebuilt_alone_clo
 
 def test_what_does_not_fit_the_frames_of_this_broker_is_refused_with_its_size(face: Face) -> None:
     """AMQP 1.0 2.3.1, 2.7.1: the broker says what it takes."""
-    peer = face.peer(max_frame_size=2000)
+    peer = face.peer(max_frame_size=4096)
     session = face.session(peer)
     before = len(peer.all("attach"))
-    with pytest.raises(InvalidDestinationException, match=r"about 2,\d+ bytes, and this broker accepts 2,000"):
-        session.create_producer(Queue("q" * 1900))
-    with pytest.raises(JMSException, match=r"about 2,\d+ bytes"):
-        session.create_consumer(Queue("q"), "a = '" + "x" * 1900 + "'")
-    session.create_producer(Queue("q" * 1500)).send("fits")
+    with pytest.raises(InvalidDestinationException, match=r"about 4,\d+ bytes, and this broker accepts 4,096"):
+        session.create_producer(Queue("q" * 4000))
+    with pytest.raises(JMSException, match=r"about 4,\d+ bytes"):
+        session.create_consumer(Queue("q"), "a = '" + "x" * 4000 + "'")
+    session.create_producer(Queue("q" * 3500)).send("fits")
     assert len(peer.all("attach")) == before + 1
+
+
+def test_a_broker_with_tiny_frames_is_refused_because_cutting_messages_for_it_would_hold_up_others(face: Face) -> None:
+    """AMQP 1.0 2.4.1 allows 512."""
+    peer = face.peer(max_frame_size=512)
+    with pytest.raises(
+        ConnectionLostException, match=r"frames of 512 bytes \(max-frame-size\); expected at least 4,096"
+    ):
+        face.session(peer)
 
 
 def test_an_attach_whose_answer_would_not_fit_is_refused_alone(face: Face) -> None:

@@ -142,7 +142,7 @@ class Model:
             member.producer = await member.session.create_producer(Queue("out"))
         self.sends += 1
         name = f"s{self.sends}"
-        size = self.random.choice([10, 5_000])
+        size = self.random.choice([10, 15_000])
         message = member.session.create_bytes_message(iter([bytes(size), b"end"]), length=size + 3)
         message.properties["name"] = name
         if member.mode is AckMode.SESSION_TRANSACTED:

@@ -139,10 +139,9 @@ def test_messages_of_one_producer_keep_their_order_around_a_large_body(face: Fac
     assert [len(transfer.body) for transfer in peer.transfers] == [5, len(BODY), 4, len(BODY)]
 
 
-@pytest.mark.parametrize("frames", [512, 4096])
-def test_a_large_body_fits_small_frames(face: Face, frames: int) -> None:
+def test_a_large_body_fits_small_frames(face: Face) -> None:
     """S168: AMQP 1.0 2.4.1."""
-    peer = face.peer(max_frame_size=frames)
+    peer = face.peer(max_frame_size=4096)
     session = face.session(peer)
     session.create_producer(Q).send(session.create_bytes_message(io.BytesIO(BODY[: 2 * PIECE])))
     assert bytes(peer.wait_transfers(1)[0].body) == BODY[: 2 * PIECE]

@@ -44,6 +44,7 @@ LIMITS = {
     "bytes beyond these windows": "providers/stomp/window.py _MOST_BYTES_BEYOND",
     "bytes that are kept of a message": "providers/amqp/engine/deliveries.py KEPT_OF_OVERSIZE",
     "bytes that wait for the disk": "providers/amqp/engines.py MOST_UNWRITTEN",
+    "frames that the peer must accept": "providers/amqp/provider.py _LEAST_FRAME",
     "sections of the body": "providers/amqp/sections.py MOST_SECTIONS",
     "the footer of such": "providers/amqp/pieces.py _MOST_FOOTER",
     "a delivery tag of AMQP": "providers/amqp/engine/fastpath.py MAX_TAG_SIZE",
@@ -235,6 +236,8 @@ EVERY_OPTION = {**OPTIONS, **DESTINATION_OPTIONS}
 def test_a_fixed_limit_is_that_of_the_code(what: str) -> None:
     found = [limit for name, limit, _ in ROWS if name.startswith(what)]
     value = f"{int(constants()[LIMITS[what]]):,}"
+    if what == "frames that the peer must accept":
+        value = f"at least {value}"
     if what == "rounds of hashing":
         value = f"{constants()['providers/amqp/mechanisms.py LEAST_ITERATIONS']:,} to {value}"
     assert found == [value]

@@ -53,6 +53,10 @@ _NUDGE = 0.01
 empty frame. Artemis holds back every second answer until another frame comes, or until its own timer runs out after up
 to 2 s (docs/broker-facts.md, 13)."""
 
+_LEAST_FRAME = 4096
+"""The smallest max-frame-size of a broker, in bytes. AMQP allows 512 (2.4.1), but cutting large messages into so many
+frames would hold up the other connections of the loop for seconds."""
+
 
 class AmqpProvider(Lifecycle[AmqpEngine]):
     """One connection to one broker, with its sessions, links, messages and transactions."""
@@ -112,6 +116,13 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
 
     def on_remote_open(self) -> None:
         """Handle the broker's Open frame. The connection counts as open only after the answer to Begin."""
+        size = self._the_engine.peer_frame_size
+        if 0 < size < _LEAST_FRAME:
+            text = (
+                f"the broker accepts only frames of {size:,} bytes (max-frame-size); expected at least {_LEAST_FRAME:,}"
+            )
+            self._the_engine.fail(ConnectionLostException(text))
+            return
         self._dialect = find_dialect(self._url, self._the_engine.remote.properties or {})
         dialect = self._dialect
         self._counts = LargeCounts() if dialect.broker == "artemis" else None

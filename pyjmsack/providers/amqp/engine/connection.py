@@ -73,8 +73,6 @@ class Connection:
         """The sessions by the number of our channel. A session stays here until both sides have ended it."""
         self._remote_sessions: dict[int, Session] = {}
         self._output: list[bytes | memoryview] = []
-        self._unfinished: dict[Session, None] = {}
-        """The sessions that may send more frames of their messages when all output has left."""
         self._hungry: list[Callable[[], None]] = []
         """The functions to call when ``data_to_send`` has returned all output."""
         self._echoes: dict[tuple[Session, Link | None], None] = {}
@@ -148,10 +146,6 @@ class Connection:
             self.flush_postponed()
         if self._echoes:
             self._answer_echoes()
-        while self._unfinished and not self._output:
-            session = next(iter(self._unfinished))
-            del self._unfinished[session]
-            session.send_queued()
         output = self._output
         if not output:
             if self._hungry:
@@ -167,10 +161,6 @@ class Connection:
         burst = b"".join(output[:end])
         del output[:end]
         return self._counted(burst)
-
-    def go_on_with(self, session: Session) -> None:
-        """Let the session send frames of its waiting messages when ``data_to_send`` has returned all output."""
-        self._unfinished[session] = None
 
     def when_empty(self, wants: Callable[[], None]) -> None:
         """Call ``wants`` once, when ``data_to_send`` has returned all output.

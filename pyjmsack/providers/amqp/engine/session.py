@@ -27,8 +27,6 @@ LARGEST_WINDOW: Final = 0x7FFFFFFF
 """The largest window, in transfer frames. The window covers half of all serial numbers, because serial numbers that are
 further apart cannot be compared (RFC 1982)."""
 _HANDLE_MAX: Final = 0xFFFFFFFF
-_TURN: Final = 1000
-"""The number of transfer frames after which a session waits until its frames have left."""
 
 
 class Session:
@@ -180,25 +178,16 @@ class Session:
     def queue(self, outgoing: Outgoing | OutgoingStream) -> None:
         """Send a message or a piece after the messages that wait already, in several transfers if needed."""
         self._queue.append(outgoing)
-        if len(self._queue) == 1:
-            self.send_queued()
+        self._send_queued()
 
     def forget_queued(self, link: SenderLink) -> None:
         """Drop the waiting messages of a link that was detached."""
         self._queue = deque(outgoing for outgoing in self._queue if outgoing.link is not link)
 
-    def send_queued(self) -> None:
-        """Send frames of the messages that wait, as far as the peer's window allows. After ``_TURN`` frames
-        the connection calls this method again when all output has left, because a peer with a small max-frame-size may
-        ask for millions of frames at once."""
+    def _send_queued(self) -> None:
         queue, size = self._queue, self.max_frame_size
-        frames = 0
         while queue and self._outgoing_room > 0:
-            if frames == _TURN:
-                self.connection.go_on_with(self)
-                return
             head, piece = queue[0].frame(size)
-            frames += 1
             self._outgoing_room -= 1
             self._next_outgoing_id = (self._next_outgoing_id + 1) & SERIAL_MASK
             self.connection.put(head, piece)
@@ -317,8 +306,7 @@ class Session:
             raise ViolationError("amqp:invalid-field", text)
         on_the_way = serial_distance(self._next_outgoing_id, received)
         self._outgoing_room = max(0, flow.incoming_window - on_the_way)
-        if self._queue:
-            self.connection.go_on_with(self)
+        self._send_queued()
         link = None
         events: list[Event] = []
         if flow.handle is not None:

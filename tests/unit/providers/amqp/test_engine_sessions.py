@@ -23,7 +23,6 @@ from pyjmsack.providers.amqp.engine.performatives import (
     Open,
     Target,
     Transfer,
-    decode,
     encode,
 )
 
@@ -77,44 +76,8 @@ def test_a_settled_message_has_left_when_the_window_took_its_last_transfer() -> 
     for received in range(1, 5):
         steps.append([*left])
         wire.say(windows(received, 1))
-        wire.said()
     assert steps == [[], ["first"], ["first"], ["first", "second"]]
     assert link.abandon() == []
-
-
-@pytest.mark.parametrize("count", [1, 3])
-def test_messages_are_cut_into_frames_only_as_fast_as_these_frames_leave(count: int) -> None:
-    """2.4.1: a peer with a max-frame-size of 512 and one Flow would else ask for millions of frames at once."""
-    wire = Wire()
-    session = wire.session(window=0)
-    senders = [wire.sender(session, name=f"s{number}") for number in range(count)]
-    wire.say(windows(0, 0))
-    body = bytes(range(256)) * 4000
-    for sender in senders:
-        sender.send(body, sender)
-    wire.say(windows(0, LARGE))
-    most, payloads, ended = 0, dict.fromkeys(range(count), b""), []
-    while data := wire.connection.data_to_send():
-        most = max(most, len(data))
-        for _, buffer, start, end in wire._reader.cut(data):
-            performative, after = decode(buffer, start, end)
-            assert isinstance(performative, Transfer)
-            payloads[performative.handle] += buffer[after:end]
-            if not performative.more:
-                ended.append(performative.handle)
-        assert len(wire.connection._output) < 3000  # two entries for each frame
-    assert most < 600_000
-    assert payloads == dict.fromkeys(range(count), body)
-    assert ended == [*range(count)]
-
-
-def test_the_end_of_a_session_drops_what_is_not_cut_into_frames_yet() -> None:
-    """2.5.5: nothing of a session may follow its End frame."""
-    wire = Wire()
-    session = wire.session()
-    wire.sender(session).send(b"x" * 1_000_000, "large")
-    session.end()
-    assert isinstance(wire.said()[-1][0], End)
 
 
 def test_a_settled_message_that_its_link_keeps_back_for_ever_is_given_back() -> None:
