@@ -11,6 +11,7 @@ import atexit
 import os
 import sqlite3
 import threading
+from _thread import allocate_lock
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -164,11 +165,11 @@ class GuardFile:
 
     def finish(self, timeout: float) -> None:
         """Wait until the work that waits now is done, or until ``timeout`` seconds have passed."""
-        done: SimpleQueue[None] = SimpleQueue()
-        self.write((), partial(done.put, None))
+        working = allocate_lock()
+        working.acquire()
+        self.write((), working.release)
         if self._thread.is_alive():
-            with suppress(Empty):
-                done.get(timeout=timeout)
+            working.acquire(True, timeout)
 
     # -- the thread ---------------------------------------------------------------------------------------------
 
@@ -223,14 +224,25 @@ class GuardFile:
     def _take_in(self, timeout: float | None = 0) -> None:
         """Put the work that callers left into the queues of the thread. If there is none, wait for ``timeout`` seconds;
         ``None`` means without limit."""
-        try:
-            leave = self._left.get(timeout != 0, timeout)
-            while True:
+        if not self._take_all() and timeout != 0:
+            # only now: CPython 3.10 to 3.12 may wait for ever if the time runs out at the beginning of ``get``, but not
+            # after ``get_nowait`` has found nothing
+            with suppress(Empty):
+                leave = self._left.get(True, timeout)
                 if leave is not None:
                     leave()
+            self._take_all()
+
+    def _take_all(self) -> bool:
+        """Take in the work that is there. Return whether there was an entry."""
+        found = False
+        with suppress(Empty):
+            while True:
                 leave = self._left.get_nowait()
-        except Empty:
-            return
+                found = True
+                if leave is not None:
+                    leave()
+        return found
 
     def _open(self) -> None:
         if self._database is not None and self._found() != self._place:

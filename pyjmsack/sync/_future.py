@@ -9,12 +9,13 @@ waits. Programs can use a ``SendFuture`` like any ``Future``, also with ``concur
 from __future__ import annotations
 
 import threading
+from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError
 from concurrent.futures._base import FINISHED, LOGGER, PENDING
+from contextlib import suppress
 from functools import partial
-from queue import Empty, SimpleQueue
 from threading import get_ident
 from typing import Any
 
@@ -37,14 +38,25 @@ class _Event:
 
     def __init__(self) -> None:
         self._set = False
-        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
-        self.leave = self._calls.put
-        """Leave a call for the waiting thread. ``None`` only wakes the thread."""
+        self._calls: deque[Callable[[], object]] = deque()
+        # a plain lock, taken while there is nothing to do. A ``SimpleQueue`` of CPython 3.10 to 3.12 may wait for ever
+        # if its time runs out in the middle of ``get``, for example because a signal handler takes longer
+        self._signal = allocate_lock()
+        self._signal.acquire()
+
+    def leave(self, call: Callable[[], object]) -> None:
+        """Leave a call for the waiting thread."""
+        self._calls.append(call)
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(RuntimeError):  # the thread is awake, or about to look again
+            self._signal.release()
 
     def set(self) -> None:
         """Wake the waiting thread. The thread of an executor calls this method too."""
         self._set = True
-        self.leave(None)
+        self._wake()
 
     def clear(self) -> None:
         self._set = False
@@ -57,13 +69,11 @@ class _Event:
         make all calls that are there. Return whether the event is set."""
         deadline = Deadline(timeout)
         while True:
-            left = 0 if self._set else deadline.remaining()
-            try:
-                call = self._calls.get(True, None if left is None else min(left, threading.TIMEOUT_MAX))
-            except Empty:
-                return self._set
-            if call is not None:
+            for call in taken(self._calls):
                 call()
+            left = 0 if self._set else deadline.remaining()
+            if not self._signal.acquire(True, -1 if left is None else min(left, threading.TIMEOUT_MAX)):
+                return self._set
 
 
 class _Condition:

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections import deque
 from collections.abc import Callable
 from typing import Protocol, cast
 
 from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormatException
 from pyjmsack.loggers import get_logger
 from pyjmsack.message import BodySource
+from pyjmsack.providers.stomp.bursts import Bursts
 from pyjmsack.providers.stomp.errors import ConsumerEnded, ended_consumer, error_of
 from pyjmsack.providers.stomp.frames import FrameParser, Limits, Refusal
 from pyjmsack.providers.stomp.header_lines import decode_head, raw_header
@@ -46,9 +46,6 @@ _GROUP = 64
 _GROUP_BYTES = 1 << 16
 """The number of bytes after which a group of requests gets its RECEIPT, even if the group has fewer than ``_GROUP``
 requests."""
-_BURST = 1 << 20
-"""About the largest number of bytes that are returned at once. While the peer does not read, very many bytes may wait.
-Joining all of them would take long and double their memory."""
 _SECRET_BYTES = 9
 """The number of random bytes in the names of receipts and subscriptions."""
 _MILLISECONDS = re.compile(r"[0-9]{1,10}")
@@ -105,17 +102,13 @@ class StompEngine:
         self._trace_bytes = trace_bytes
         self._parser = FrameParser(Limits(options.max_frame_size, options.max_headers, options.max_header_length))
         self._output: list[bytes | Upload] = []
-        self._going: deque[bytes | memoryview] = deque()
-        """The pieces that were taken from ``_output`` to be sent next. Later frames wait behind them in ``_output``."""
-        self._gone: list[Answer] = []
-        """The callbacks of frames without a receipt, to be called when the last piece of ``_going`` has left."""
+        self._bursts = Bursts()
+        """The frames that were taken from ``_output`` to be sent next, and the callbacks of frames without a receipt.
+        Later frames wait in ``_output``."""
         self._uploads = Uploads(_no_reading if read is None else read, self._on_piece)
         self._receipts: dict[bytes, Answer] = {}
         self._unnamed: dict[bytes, None] = {}
         """The receipt ids of the requests that Artemis may refuse by an ERROR without a ``receipt-id``."""
-        self._leaving: list[Answer] = []
-        """Callbacks of frames without a receipt. Each one is called when the bytes of its frame were written to the
-        socket."""
         self._group = _Together([])
         """Callbacks that wait for the receipt of the last frame of a burst."""
         self._number = 0
@@ -221,8 +214,9 @@ class StompEngine:
 
     def data_to_send(self) -> bytes:
         """Return bytes of the frames that wait to be sent. The caller calls this method until it returns ``b""``."""
-        if self._going:
-            return self._next_burst()
+        bursts = self._bursts
+        if bursts:
+            return self._sends(bursts.next())
         uploads = self._uploads
         if uploads.current is not None:
             return self._next_piece(uploads.current)
@@ -240,25 +234,8 @@ class StompEngine:
             output, self._output = output[:end], output[end:]
         else:
             self._output = []
-            self._gone, self._leaving = self._leaving, []
-        pieces = cast(list[bytes], output)  # above, the uploads were taken out of the list
-        if sum(map(len, pieces)) > _BURST:
-            self._going.extend(pieces)
-            return self._next_burst()
-        return self._sends(pieces[0] if len(pieces) == 1 else b"".join(pieces))
-
-    def _next_burst(self) -> bytes:
-        """Return the next bytes of ``_going``. A larger piece is cut."""
-        going, burst, room = self._going, [], _BURST
-        while going and room > 0:
-            piece = going.popleft()
-            if len(piece) > room:
-                view = memoryview(piece)
-                going.appendleft(view[room:])
-                piece = view[:room]
-            burst.append(piece)
-            room -= len(piece)
-        return self._sends(b"".join(burst))
+            bursts.take_callbacks()
+        return self._sends(bursts.begin(cast(list[bytes], output)))  # above, the uploads were taken out of the list
 
     def _sends(self, data: bytes) -> bytes:
         """Note and return bytes that are sent now."""
@@ -267,20 +244,14 @@ class StompEngine:
             log.debug("-> %s", _PASSCODE.sub(rb"\1***", data).decode("utf-8", "replace"))
         if self._trace_bytes:
             log.debug("-> %s", _PASSCODE.sub(rb"\1***", data).hex())
-        if self._gone and not self._going:
-            self._have_left()
+        self._bursts.call_back()
         return data
-
-    def _have_left(self) -> None:
-        gone, self._gone = self._gone, []
-        for done in gone:
-            done(None)
 
     def _all_have_left(self) -> None:
         """Call the callbacks of all frames without a receipt, if no frame waits."""
         if not self._output:
-            self._gone, self._leaving = self._leaving, []
-            self._have_left()
+            self._bursts.take_callbacks()
+            self._bursts.call_back()
 
     def _next_piece(self, upload: Upload) -> bytes:
         """Return the bytes that are ready of a frame that is sent in pieces."""
@@ -430,11 +401,11 @@ class StompEngine:
             self._upload(command + b"\n", rest, None, left)
             return
         self._output += (command, b"\n", rest)
-        self._leaving.append(left)
+        self._bursts.expect(left)
 
     def flush(self) -> None:
         """Write the pending frames."""
-        if self.stream is not None and (self._output or self._going or self._uploads.current is not None):
+        if self.stream is not None and (self._output or self._bursts or self._uploads.current is not None):
             self.stream.flush()
 
     def fail(self, error: JMSException) -> None:
@@ -456,14 +427,11 @@ class StompEngine:
         self._fail_requests(self.failed)
 
     def _fail_requests(self, error: JMSException) -> None:
-        waiting = [*self._receipts.values(), *self._group.answers, *self._gone, *self._leaving]
+        waiting = [*self._receipts.values(), *self._group.answers, *self._bursts.give_up()]
         waiting += self._uploads.give_up()
         self._receipts.clear()
         self._group = _Together([])
         self._unnamed.clear()
-        self._gone.clear()
-        self._leaving.clear()
-        self._going.clear()
         self._output.clear()
         for answered in waiting:
             answered(error)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gc
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
-from queue import Empty
 from types import FrameType, SimpleNamespace
 from typing import Any
 
@@ -229,17 +229,30 @@ def test_a_wait_ends_although_a_signal_handler_closes_the_connection_at_any_step
 def test_a_wait_has_one_time_for_all_its_wake_ups(monkeypatch: pytest.MonkeyPatch) -> None:
     moments = iter(range(0, 100, 10))
     monkeypatch.setattr(steps, "monotonic", lambda: next(moments))
-    waits: list[float | None] = []
+    waits: list[float] = []
 
-    def wake_up(_: bool, timeout: float | None) -> None:
+    def woken(_: bool, timeout: float) -> bool:
         waits.append(timeout)
-        if len(waits) == 4:
-            raise Empty
+        return len(waits) < 4
 
     event: Any = _Event()
-    event._calls = SimpleNamespace(get=wake_up)
+    event._signal = SimpleNamespace(acquire=woken)
     assert not event.wait(30)
     assert waits == [20, 10, 0, 0]
+
+
+def test_a_wait_ends_in_time_although_a_signal_handler_takes_longer_than_this_time() -> None:
+    """A ``SimpleQueue`` of CPython 3.10 to 3.12 then waited for ever."""
+    code = """
+import signal, time
+from concurrent import futures
+from pyjmsack.sync._future import SendFuture
+signal.signal(signal.SIGALRM, lambda *_: time.sleep(1))
+send = SendFuture(type("Face", (), {"hurry": lambda self: None})())
+signal.setitimer(signal.ITIMER_REAL, 0.2)
+assert not futures.wait([send], 0.5).done
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)
 
 
 def test_a_wait_returns_with_the_first_answer_or_the_first_error() -> None:
