@@ -7,10 +7,11 @@ import inspect
 import os
 import sys
 import weakref
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar, Token
+from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeGuard, TypeVar
 
@@ -445,12 +446,13 @@ class SessionLock:
 
     A signal handler may raise at the first step of any function, and after any call. So a turn ends with one call of
     the interpreter, and nobody hands the lock over: who is the first in the queue has it. If the end of a turn could
-    not wake the next one, it looks by itself after ``SECOND_RUN`` seconds.
+    not wake the next one, the second in the queue looks by itself after ``SECOND_RUN`` seconds.
     """
 
     def __init__(self) -> None:
-        self._turns: dict[Turn, None] = {}
-        """The turns in their order. The first has the lock, or is about to take it."""
+        self._turns: OrderedDict[Turn, None] = OrderedDict()
+        """The turns in their order. The first has the lock, or is about to take it. In a ``dict`` the time to find the
+        first would grow with the number of those that have left."""
 
     async def in_turn(self, work: Callable[[], Awaitable[T]]) -> T:
         """Wait for a turn, unless this task, or the task that started it, has one already. Then await ``work()``, and
@@ -475,7 +477,7 @@ class SessionLock:
                 self._leave(token)
 
     async def _wait(self, turn: Turn) -> None:
-        """Wait until this turn is the first."""
+        """Wait until this turn is the first. Only the second looks by itself, because there may be very many others."""
         turns, loop, before = self._turns, asyncio.get_running_loop(), None
         while (first := next(iter(turns))) is not turn:
             if first is before and not first.begun:
@@ -483,18 +485,18 @@ class SessionLock:
                 continue
             first.wake()  # the end of the turn before may have failed to do so
             before, turn.future = first, loop.create_future()
-            timer = loop.call_later(SECOND_RUN, turn.wake)
+            timer = loop.call_later(SECOND_RUN, turn.wake) if turn in islice(turns, 2) else None
             try:
                 await turn.future
             finally:
-                timer.cancel()
+                if timer is not None:
+                    timer.cancel()
             turns[turn] = None
 
     def _leave(self, token: Token[frozenset[object]] | None) -> None:
-        """Let the next turn begin, after this turn has left the queue."""
-        first = next(iter(self._turns), None)
-        if first is not None:
-            first.wake()
+        """Let the next turn begin, and let the one behind it look by itself, after this turn has left the queue."""
+        for turn in [*islice(self._turns, 2)]:
+            turn.wake()
         if token is not None:
             try:
                 _held.reset(token)
