@@ -200,15 +200,17 @@ def check_texts(message: Message, metadata: ConnectionMetadata) -> None:
 def _check_text(what: str, text: str | None) -> None:
     if text is not None and (size := _written_size(text)) > LONGEST_TEXT:
         raise MessageFormatException(
-            f"{what} {text[:_SHOWN]!r}... has {size:,} bytes, and ActiveMQ Classic takes at most"
+            f"{what} {text[:_SHOWN]!r}... has at least {size:,} bytes, and ActiveMQ Classic takes at most"
             f" {LONGEST_TEXT:,} (S160)"
         )
 
 
 def _written_size(text: str) -> int:
-    """Return the number of bytes that ActiveMQ Classic writes for a text. Return 0 for a text that is certainly short
-    enough, because counting takes time.
+    """Return the number of bytes that ActiveMQ Classic writes for a text. Counting takes time, so return 0 for a text
+    that is certainly short enough, and the number of characters of a text that is certainly too long.
     """
+    if len(text) > LONGEST_TEXT:
+        return len(text)
     if len(text) * _WIDEST <= LONGEST_STORED:
         return 0
     plain = len(text.encode("utf-8", "surrogatepass"))

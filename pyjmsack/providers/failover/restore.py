@@ -159,9 +159,19 @@ class Restoration:
         if self._closes_links:
             yield all_answered([done for _, done in (*attached_producers, *attached_consumers)])
         else:
-            yield from _answers(attached_producers, resources.producers, _raise)
+            yield from _answers(attached_producers, resources.producers, self._refused_producer)
             yield from _answers(attached_consumers, resources.consumers, _raise)
         yield self._member.burst_end()
+
+    def _refused_producer(self, number: int, error: BaseException) -> None:
+        """Close a producer alone if its temporary destination is gone, because no other broker has this destination
+        either. It belonged to another connection, or was deleted. Any other refusal fails this attempt (S104)."""
+        destination = self._resources.producers[number].destination
+        own = [name for _, name in self._resources.temporaries.values()]
+        gone = destination is not None and destination.is_temporary and destination.name not in own
+        if not gone or isinstance(error, ConnectionLostException):
+            _raise(number, error)
+        self._close_producer(number, error)
 
     def ended(self, number: int, error: BaseException) -> None:
         """Handle the end of a session, producer or consumer that the broker opened and then ended during this attempt,

@@ -401,6 +401,31 @@ def test_a_broker_that_refuses_a_link_is_left_for_the_next_one() -> None:
     assert bench.send("x").outcome is None
 
 
+@pytest.mark.parametrize("name", ["temp-queue://another:1", "temp-queue://own:1"])
+def test_a_producer_whose_temporary_queue_is_gone_is_closed_alone(name: str) -> None:
+    """S104: a requester has left, or the program deleted its queue. The whole connection searched for ever."""
+    bench = furnished()
+    bench.ask("create_producer", ProducerInfo(7, 1, TemporaryQueue(name)))
+    bench.refused["create_producer", 7] = REFUSAL
+    bench.member.fail()
+    bench.clock.pass_by(1)
+    assert bench.events[-2:] == [("closed", 7, "not here"), ("restored", "b")]
+    assert bench.send("x").outcome is None
+
+
+def test_a_broker_that_refuses_a_producer_for_a_living_temporary_queue_is_left_for_the_next_one() -> None:
+    """S104, S133."""
+    bench = Bench("amqp://a")
+    bench.session(1, AckMode.AUTO_ACKNOWLEDGE)
+    bench.ask("create_temporary", TemporaryInfo(5, TemporaryQueue))
+    bench.ask("create_producer", ProducerInfo(7, 1, TemporaryQueue("temporary-5-of-a")))
+    bench.refused["create_producer", 7] = REFUSAL
+    bench.member.fail()
+    bench.clock.pass_by(1)
+    assert bench.tried[:3] == ["a", "a", "a"]
+    assert {event for event, *_ in bench.events} & {"restored", "closed"} == set()
+
+
 def test_only_refused_links_end_if_the_user_wants_that() -> None:
     """S104: ``jms.closeLinksThatFailOnReconnect``; what is held for them fails with the reason."""
     bench = furnished("jms.closeLinksThatFailOnReconnect=true")
