@@ -79,7 +79,7 @@ def message_of(session: Session, body: bytes | str | None, body_type: str | None
             return session.create_map_message({n: _unmark(value) for n, value in json.loads(raw or b"{}").items()})
         if body_type == "stream":
             return session.create_stream_message([_unmark(value) for value in json.loads(raw or b"[]")])
-    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+    except (ValueError, AttributeError, TypeError, RecursionError, OverflowError) as error:
         raise MessageFormatException(
             f"a body of type {body_type!r} needs JSON in the form that the column body has after a read: {error}"
         ) from error

@@ -18,7 +18,7 @@ SPARKS_OWN = frozenset(("checkpointlocation", "queryname"))
 """The options that Spark itself adds to a source."""
 MODES = ("stream", "drain", "browse")
 UNSENDABLE = ("fail", "skip", "failAtEnd")
-"""What a write does with a row that cannot be sent."""
+"""What a write does with a row that cannot be sent, or that the broker refuses for good."""
 _MOST_BYTES = 1 << 30
 """The largest value of ``maxBytesPerPartition``, because a column of Arrow cannot have more than 2 GiB.
 

@@ -58,8 +58,9 @@ def send_back(letters: DataFrame, attempt: int = 1, to: str | None = None, **opt
         options: options of a write: ``url``, and the login. ``unsendable`` is ``failAtEnd`` unless given.
 
     Raises:
-        pyspark.errors.PySparkException: letters cannot be sent. All others were sent. The text has their number, and
-            the reason for the first one. The logs of the executors name each.
+        pyspark.errors.PySparkException: letters cannot be sent, or the broker refused them. All others were sent. The
+            text has their number, and the reason for the first one. The logs of the executors name each. Send refused
+            letters again with another ``attempt``, because a repeated call may succeed without them.
         ValueError: a row has no origin or no message id, or comes from a subscription, whose topic would deliver the
             letter to all subscribers. Give ``to``, or filter these rows. Nothing was sent.
     """

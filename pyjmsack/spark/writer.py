@@ -4,13 +4,16 @@ its rows.
 
 from __future__ import annotations
 
+import re
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
@@ -25,6 +28,7 @@ from pyjmsack import (
     MessageFormatException,
     MessageProducer,
     Queue,
+    ResourceAllocationException,
     SendTimedOutException,
     Session,
     UnsupportedFeatureException,
@@ -40,6 +44,8 @@ log = get_logger("pyjmsack.spark")
 
 _SHOWN = 300
 """The largest number of characters of an id or of an error's text in a reason, because strangers write such texts."""
+_LONGEST = 2000
+"""The largest number of characters of the reason of a task that ended early."""
 SENT = {
     "body": ("binary", "string"),
     "body_type": ("string",),
@@ -57,9 +63,27 @@ SENT = {
 """The columns that become a part of a message, with their allowed types. All columns except ``body`` are optional."""
 NOTES = SPARK_SCHEMA.keys() - SENT.keys()
 """The columns of a read that a write ignores, because the broker or the producer sets new values."""
-_UNSENDABLE = (MessageFormatException, UnsupportedFeatureException, InvalidDestinationException, ValueError)
-"""The errors, before a row is sent, that mean that this one row cannot be sent. A stranger may have written the message
-that the row was made from."""
+_UNSENDABLE = (
+    MessageFormatException,
+    UnsupportedFeatureException,
+    InvalidDestinationException,
+    ResourceAllocationException,
+    ValueError,
+)
+"""The errors, before a row is sent, that may mean that this one row cannot be sent. A stranger may have written the
+message that the row was made from."""
+_TOO_LARGE = "expected a message of at most"
+"""The beginning of the only ``ResourceAllocationException`` that concerns one row, of ``wireFormat.maxFrameSize``."""
+_FAULT_OF_ROW = re.compile(
+    r"the broker did not accept the message, outcome: rejected: failed \(AMQ(?:149005|229216|229260):"
+)
+"""Matches the reasons of Artemis that concern one row, however often it is sent: the record is too large, the name of
+the queue is wrong, or the address has wildcards. Other refusals may end, such as those of a disk with an error."""
+_ID_KEPT = ("failed", "AMQ339011")
+"""The codes, over AMQP and STOMP, with which Artemis refuses a message whose duplicate id it may have kept. Artemis
+then confirms the next message with this id, and drops it."""
+_Pending: TypeAlias = deque[tuple[str, Future[None]]]
+"""The rows that are not confirmed yet, with their names."""
 
 
 @dataclass
@@ -71,6 +95,10 @@ class Sent(WriterCommitMessage):
     """The number of rows that cannot be sent."""
     reason: str | None = None
     """Why the first of these rows cannot be sent."""
+    refused: int = 0
+    """The number of rows that the broker refused, and would confirm and drop if Spark repeated the task."""
+    refusal: str | None = None
+    """Why the broker refused the first of these rows."""
 
 
 def check_columns(options: Options, schema: StructType) -> None:
@@ -97,6 +125,9 @@ def check_columns(options: Options, schema: StructType) -> None:
 def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
     """Send all rows, and wait until the broker has confirmed each row.
 
+    If there is a ``dedupColumn``, and the broker refused a row, no error is raised, and :attr:`Sent.refused` is not 0.
+    Spark would repeat the task, and the broker would confirm and drop the row.
+
     Raises:
         JMSException: a row was refused or not confirmed. Spark then runs the task again, and sends all its rows again.
         JMSException, ValueError: a row cannot be sent, and the option ``unsendable`` is ``fail``.
@@ -107,34 +138,73 @@ def send_rows(options: Options, batches: Iterator[pa.RecordBatch]) -> Sent:
         if options.dedupColumn is not None:
             _require_detection(connection)
         with session.create_producer(fixed) as producer:
-            pending: list[Future[None]] = []
-            for batch in batches:
-                sent = []
-                for row in batch.to_pylist():
-                    try:
-                        sent.append(_send(session, producer, options, fixed, row))
-                    except _UNSENDABLE as error:
-                        if not _may_be_left_out(options, error):
-                            raise
-                        _leave_out(done, row, error)
-                done.count += len(sent)
-                _confirm(pending, options)  # wait for the batch before, while this batch is on its way
-                pending = sent
-            _confirm(pending, options)
+            pending: _Pending = deque()
+            try:
+                for batch in batches:
+                    before = len(pending)
+                    for row in batch.to_pylist():
+                        try:
+                            pending.append((_name(options, row), _send(session, producer, options, fixed, row)))
+                        except _UNSENDABLE as error:
+                            if not _may_be_left_out(options, error):
+                                raise
+                            _leave_out(done, _name(options, row), error)
+                    _confirm(done, pending, before, options)  # the batch before, while this batch is on its way
+                _confirm(done, pending, len(pending), options)
+            except Exception as error:
+                if options.dedupColumn is None or not _refused_one(done, pending, options):
+                    raise
+                log.exception("a task ended early, and is not repeated, because the broker refused rows")
+                done.refusal = f"{done.refusal}; then the task ended early: {type(error).__name__}: {error}"[:_LONGEST]
     return done
 
 
+def _refused_one(done: Sent, pending: _Pending, options: Options) -> bool:
+    """Return whether the broker refused a row of a task that ends with another error."""
+    with suppress(JMSException):  # the caller has the first error
+        _confirm(done, pending, len(pending), options)
+    return done.refused > 0
+
+
 def _may_be_left_out(options: Options, error: Exception) -> bool:
+    if isinstance(error, ResourceAllocationException) and not str(error).startswith(_TOO_LARGE):
+        return False
     # an error of the broker has a code, and may concern all rows
     return options.unsendable != "fail" and getattr(error, "error_code", None) is None
 
 
-def _leave_out(done: Sent, row: dict[str, Any], error: Exception) -> None:
+def _name(options: Options, row: dict[str, Any]) -> str:
+    """Return the names by which a person finds the row."""
+    key = "" if options.dedupColumn is None else f", {options.dedupColumn} {str(row[options.dedupColumn])[:_SHOWN]!r}"
+    return f"message id {str(row.get('message_id'))[:_SHOWN]!r}{key}"
+
+
+def _reason(name: str, error: Exception) -> str:
+    return f"{name}: {type(error).__name__}: {str(error)[:_SHOWN]}"
+
+
+def _leave_out(done: Sent, name: str, error: Exception) -> None:
     """Count and log a row that cannot be sent."""
-    reason = f"message id {str(row.get('message_id'))[:_SHOWN]!r}: {type(error).__name__}: {str(error)[:_SHOWN]}"
+    reason = _reason(name, error)
     log.warning("a row cannot be sent and was left out: %s", reason)
     done.left_out += 1
     done.reason = done.reason or reason
+
+
+def _is_final(done: Sent, name: str, error: JMSException, options: Options) -> bool:
+    """Return whether a row that was not confirmed must not be sent again. If so, count and log it."""
+    keeps_id = options.dedupColumn is not None and error.error_code in _ID_KEPT
+    # with failAtEnd, rows whose ids are kept get the error that says so
+    leaves_out = options.unsendable == "skip" or (options.unsendable == "failAtEnd" and not keeps_id)
+    if leaves_out and _FAULT_OF_ROW.match(str(error)):
+        _leave_out(done, name, error)
+        return True
+    if keeps_id:
+        reason = _reason(name, error)
+        log.error("the broker refused a row, and may confirm and drop its next copy: %s", reason)
+        done.refused += 1
+        done.refusal = done.refusal or reason
+    return keeps_id
 
 
 def _require_detection(connection: Connection) -> None:
@@ -153,6 +223,9 @@ def _send(
         if key is None:
             raise ValueError(f"column {options.dedupColumn!r} is the dedupColumn, and must not be null in any row")
         message.properties[DUPLICATE_ID] = str(key)
+    priority = row.get("priority")
+    if priority is not None and not 0 <= priority <= 9:
+        raise ValueError(f"column 'priority': expected a number from 0 to 9, not {priority}")
     target = None
     if fixed is None:
         if row["destination"] is None:
@@ -163,7 +236,7 @@ def _send(
     return producer.send_async(
         message,
         target,
-        priority=row.get("priority"),
+        priority=priority,
         delivery_mode=None if durable is None else 2 if durable else 1,
         time_to_live=None if ttl is None else ttl / 1000,
     )
@@ -190,15 +263,23 @@ def _set_headers(message: Message, row: dict[str, Any], *, any_name: bool) -> No
             message._properties = {**(message._properties or {}), name: value}
 
 
-def _confirm(pending: Sequence[Future[None]], options: Options) -> None:
+def _confirm(done: Sent, pending: _Pending, number: int, options: Options) -> None:
+    """Wait for this number of the oldest rows, and count them. Raise the first error after that."""
     end = time.monotonic() + options.confirmMs
-    for number, future in enumerate(pending):
+    failed: JMSException | None = None
+    for left in range(number, 0, -1):
+        name, future = pending.popleft()
         try:
             future.result(max(0, end - time.monotonic()))
-        except Late as late:
-            raise SendTimedOutException(
-                f"{len(pending) - number} rows were not confirmed within confirmMs ({options.confirmMs:g} s)"
-            ) from late
+            done.count += 1
+        except Late:
+            late = f"{left} rows were not confirmed within confirmMs ({options.confirmMs:g} s)"
+            failed = failed or SendTimedOutException(late)
+        except JMSException as error:
+            if not _is_final(done, name, error, options):
+                failed = failed or error
+    if failed is not None:
+        raise failed
 
 
 class _Writer:
@@ -217,7 +298,8 @@ class _Writer:
         repeats a task.
 
         Raises:
-            JMSException: rows cannot be sent, and the option ``unsendable`` is ``failAtEnd``.
+            JMSException: rows cannot be sent, and the option ``unsendable`` is ``failAtEnd``. Or the broker refused
+                rows with a duplicate id.
         """
         sent = [message for message in messages if isinstance(message, Sent)]
         rows, most = sum(each.count for each in sent), self._options.brokerIdCacheSize
@@ -228,6 +310,14 @@ class _Writer:
                 " this number of ids",
                 rows,
                 most,
+            )
+        if refused := sum(each.refused for each in sent):
+            refusal = next(each.refusal for each in sent if each.refusal)
+            raise JMSException(
+                f"the broker refused or did not confirm {refused} rows, and the {rows} others were sent. Artemis keeps"
+                " the duplicate id of a refused row: when it is sent again with the same"
+                f" {self._options.dedupColumn!r}, Artemis may confirm and drop it. So mend the row and give it another"
+                f" key, or leave it out. The logs of the executors name each. The first is {refusal}"
             )
         left_out = sum(each.left_out for each in sent)
         if left_out and self._options.unsendable == "failAtEnd":

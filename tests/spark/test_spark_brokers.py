@@ -9,6 +9,7 @@ import logging
 import multiprocessing
 import os
 import signal
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -220,3 +221,14 @@ def test_a_repeated_write_with_keys_adds_nothing_or_is_refused_where_the_broker_
         for _ in range(2):
             assert send_rows(given, rows_of(body=["a", "b"], key=["1", "2"])).count == 2
     assert left(queue_name) == 2
+
+
+@pytest.mark.parametrize("target", [t for t in TARGETS if t.broker == "artemis"], ids=str, indirect=True)
+def test_a_task_with_keys_is_not_repeated_after_the_broker_refused_a_row(options: MakeOptions, queue_name: str) -> None:
+    """Over STOMP the connection ends, so that rows which are not confirmed count too."""
+    given = replace(options(dedupColumn="key"), queue=None)
+    rows = rows_of(body=["a", "b"], key=[f"{queue_name}-{n}" for n in "ab"], destination=[queue_name, "#"])
+    sent = send_rows(given, rows)
+    assert sent.refused >= 1
+    assert sent.count + sent.refused == 2
+    assert sent.refusal is not None

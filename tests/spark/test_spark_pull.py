@@ -522,23 +522,36 @@ UNSENDABLE: dict[str, Any] = {
     "a body that does not fit its type": {"body_type": "map"},
     "a property that is no long": {"properties": [("a", str(1 << 64))], "property_types": [("a", "long")]},
     "a property that Artemis would ignore": {"properties": [("_AMQ_SCHED_DELIVERY", "x")]},
+    "a float out of range": {"body": '{"a": {"float": 1' + "0" * 400 + "}}", "body_type": "map"},
+    "an int that is infinite": {"body": '[{"int": Infinity}]', "body_type": "stream"},
+    "a priority above 9": {"priority": 200},
+    "a priority below 0": {"priority": -1},
+    "more than wireFormat.maxFrameSize": {"body": "x" * 5000},
 }
 
 
 @pytest.mark.parametrize("odd", UNSENDABLE)
 @pytest.mark.parametrize("unsendable", ["skip", "failAtEnd"])
 def test_a_row_that_cannot_be_sent_does_not_hold_up_the_others(
-    options: MakeOptions, queue_name: str, left: Left, caplog: pytest.LogCaptureFixture, odd: str, unsendable: str
+    options: MakeOptions,
+    broker_url: str,
+    queue_name: str,
+    left: Left,
+    caplog: pytest.LogCaptureFixture,
+    odd: str,
+    unsendable: str,
 ) -> None:
     """One message of a stranger stopped its stream for ever, and each start sent the rows before it again."""
     texts = pa.map_(pa.string(), pa.string())
     types = dict.fromkeys(("body", "message_id", "body_type"), pa.string()) | {
         "properties": texts,
         "property_types": texts,
+        "priority": pa.int32(),
     }
     rows = [{"body": "a"}, {"body": "[", "message_id": "odd", **UNSENDABLE[odd]}, {"body": "b"}]
     schema = pa.schema([*types.items()])
-    sent = send_rows(options(unsendable=unsendable), iter([pa.RecordBatch.from_pylist(rows, schema)]))
+    given = options(url=f"{broker_url}?wireFormat.maxFrameSize=4000", unsendable=unsendable)
+    sent = send_rows(given, iter([pa.RecordBatch.from_pylist(rows, schema)]))
     assert (sent.count, sent.left_out, left(queue_name)) == (2, 1, 2)
     (warning,) = (each.getMessage() for each in caplog.records if each.name == "pyjmsack.spark")
     assert warning.startswith("a row cannot be sent and was left out: message id 'odd': ")
@@ -554,6 +567,68 @@ def test_a_write_that_left_rows_out_says_so_at_its_end(options: MakeOptions, cap
     with pytest.raises(JMSException, match=r"2 rows cannot be sent, and the 12 others were sent.* message id 'a': odd"):
         JmsWriter(options(unsendable="failAtEnd"), schema).commit([*done])
     JmsWriter(options(unsendable="failAtEnd"), schema).commit([Sent(7)])
+
+
+def rows_with_one_that_artemis_refuses(queue: str) -> pa.RecordBatch:
+    """Return three rows. Nobody may send to the address of the second one."""
+    keys = [f"{queue}-{number}" for number in range(3)]
+    return pa.record_batch({"body": ["a", "b", "c"], "destination": [queue, "#", queue], "key": keys})
+
+
+@pytest.mark.parametrize("unsendable", ["fail", "failAtEnd"])
+def test_a_row_that_the_broker_refused_is_told_and_the_task_is_not_repeated(
+    options: MakeOptions, queue_name: str, left: Left, unsendable: str
+) -> None:
+    """Artemis kept the duplicate id. So it confirmed the row of the repeated task, and the row was lost in silence."""
+    given = replace(options(dedupColumn="key", unsendable=unsendable), queue=None)
+    sent = send_rows(given, iter([rows_with_one_that_artemis_refuses(queue_name)]))
+    assert (sent.count, sent.left_out, sent.refused, left(queue_name)) == (2, 0, 1, 2)
+    schema = StructType().add("body", StringType()).add("destination", StringType()).add("key", StringType())
+    with pytest.raises(
+        JMSException, match=f"1 rows, and the 2 others.* with the same 'key'.*{queue_name}-1.*AMQ229260"
+    ):
+        JmsWriter(given, schema).commit([sent, None])
+
+
+@pytest.mark.parametrize("given", [{"dedupColumn": "key", "unsendable": "skip"}, {"unsendable": "failAtEnd"}])
+def test_a_row_that_the_broker_refused_does_not_hold_up_the_others(
+    options: MakeOptions, queue_name: str, left: Left, caplog: pytest.LogCaptureFixture, given: dict[str, str]
+) -> None:
+    sent = send_rows(replace(options(**given), queue=None), iter([rows_with_one_that_artemis_refuses(queue_name)]))
+    assert (sent.count, sent.left_out, sent.refused, left(queue_name)) == (2, 1, 0, 2)
+    assert "a row cannot be sent and was left out: message id 'None'" in caplog.text
+
+
+def test_a_row_too_large_for_the_journal_of_the_broker_does_not_hold_up_the_others(
+    options: MakeOptions, queue_name: str, left: Left
+) -> None:
+    """A stranger's message that is not durable may be as large, and its row is durable."""
+    values = [[("p", "v" * size)] for size in (1, 600_000, 1)]
+    rows = rows_of(body=["a", "b", "c"], properties=pa.array(values, pa.map_(pa.string(), pa.string())))
+    sent = send_rows(options(unsendable="skip"), rows)
+    assert (sent.count, sent.left_out, left(queue_name)) == (2, 1, 2)
+    assert sent.reason is not None
+    assert "AMQ149005" in sent.reason
+
+
+def test_a_refused_row_without_a_duplicate_id_fails_the_task(options: MakeOptions, queue_name: str) -> None:
+    """Spark may repeat this task, because the broker refuses the row each time."""
+    for _ in range(2):
+        with pytest.raises(JMSException, match="AMQ229260"):
+            send_rows(replace(options(), queue=None), iter([rows_with_one_that_artemis_refuses(queue_name)]))
+
+
+def test_a_refused_row_is_told_although_the_task_ends_with_another_error(options: MakeOptions, queue_name: str) -> None:
+    """Otherwise Spark would repeat the task, and the broker would confirm the row."""
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield rows_with_one_that_artemis_refuses(queue_name)
+        raise RuntimeError("no more rows")
+
+    sent = send_rows(replace(options(dedupColumn="key"), queue=None), rows())
+    assert (sent.count, sent.refused) == (2, 1)
+    assert sent.refusal is not None
+    assert sent.refusal.endswith("then the task ended early: RuntimeError: no more rows")
 
 
 def test_a_stream_is_not_told_to_fail_after_each_batch(options: MakeOptions) -> None:

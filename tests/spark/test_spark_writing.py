@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 
 from pyjmsack import ConnectionFactory, Queue
 from pyjmsack.providers.amqp.wire_types import ULong
@@ -38,6 +38,18 @@ def test_each_row_may_name_its_destination(spark: SparkSession, broker_url: str,
     frame = spark.range(10).selectExpr(f"concat('{queue_name}-', id % 2) as destination", "cast(id as string) as body")
     save(frame, broker_url, None)
     assert (left(f"{queue_name}-0"), left(f"{queue_name}-1")) == (5, 5)
+
+
+def test_a_row_that_the_broker_refused_fails_the_job_and_its_tasks_are_not_repeated(
+    spark: SparkSession, broker_url: str, queue_name: str, left: Left
+) -> None:
+    """The second attempt of the task was confirmed, so that the job succeeded without the row."""
+    frame = spark.range(10).selectExpr(
+        f"if(id = 5, '#', '{queue_name}') as destination", "'x' as body", f"concat('{queue_name}-', id) as order_key"
+    )
+    with pytest.raises(PySparkException, match=f"1 rows, and the 9 others.*{queue_name}-5.*AMQ229260"):
+        save(frame, broker_url, None, dedupColumn="order_key")
+    assert left(queue_name) == 9
 
 
 def test_overwrite_is_refused(spark: SparkSession, broker_url: str, queue_name: str) -> None:
@@ -96,3 +108,24 @@ def test_a_stream_that_a_message_of_a_stranger_stopped_goes_on_when_it_skips_wha
         run("fail")
     run("skip")
     assert (left(queue_name), left(f"{queue_name}-out")) == (0, 3)
+
+
+def test_a_stream_leaves_out_what_the_broker_refuses_or_ends_without_a_repeated_task(
+    spark: SparkSession, broker_url: str, queue_name: str, tmp_path: Path, fill: Fill, left: Left
+) -> None:
+    """A row that the broker refuses stopped the stream for ever, or was lost in silence if it had a key."""
+    fill(queue_name, 3)
+    frame = spark.readStream.format("jms").options(url=broker_url, queue=queue_name, spoolLocation=str(tmp_path / "sp"))
+    target = f"if(properties['number'] = '1', '#', '{queue_name}-out') as destination"
+
+    def run(name: str, unsendable: str) -> None:
+        rows = frame.load().selectExpr("body", target, f"concat('{name}', dedup_key) as key", "message_id")
+        writer = rows.writeStream.format("jms").option("checkpointLocation", str(tmp_path / "cp"))
+        writer = writer.options(url=broker_url, dedupColumn="key", unsendable=unsendable)
+        writer.trigger(availableNow=True).start().awaitTermination()
+
+    with pytest.raises(StreamingQueryException, match=r"1 rows, and the 2 others.*AMQ229260"):
+        run("first", "fail")
+    assert left(f"{queue_name}-out") == 2
+    run("second", "skip")
+    assert (left(queue_name), left(f"{queue_name}-out")) == (0, 4)
