@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -12,7 +13,7 @@ from polling import eventually
 from shared_brokers import Served
 
 from faults.faults_support import failover_url
-from pyjmsack import AckMode, Queue, TransactionRolledBackException, UnsupportedFeatureException
+from pyjmsack import AckMode, JMSException, Queue, TransactionRolledBackException, UnsupportedFeatureException
 from pyjmsack.testing import Wire
 
 OTHER = {"amqp": "stomp", "stomp": "amqp"}
@@ -109,3 +110,16 @@ async def test_a_strict_transaction_does_not_go_on_where_it_would_not_be_atomic(
         await session.commit()
         assert session.transaction_guarantee == "atomic"
         await jms.left("a")
+
+
+async def test_a_refused_send_in_the_middle_of_a_burst_is_not_confirmed_when_the_others_are_repeated(
+    jms: Jms, any_broker: Served
+) -> None:
+    """S61, S106: Artemis keeps the duplicate id of a message that it refuses, and confirmed the repeated message."""
+    connection = await jms.connection(failover_url(jms.url))
+    producer = await (await connection.create_session()).create_producer(None)
+    destinations = [jms.queue, jms.queue, Queue("a.#"), jms.queue, jms.queue]
+    futures = [producer.send_async(str(number), destination=queue) for number, queue in enumerate(destinations)]
+    answers = await asyncio.gather(*futures, return_exceptions=True)
+    assert [isinstance(each, JMSException) for each in answers] == [False, False, True, False, False]
+    await jms.left("0", "1", "3", "4")

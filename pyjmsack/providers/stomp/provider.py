@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -55,6 +56,7 @@ _TEMPORARY = "pyjmsack.temporary."
 """The beginning of the names of temporary destinations on Artemis, by which an operator can tell them from others."""
 
 _VERSIONS = {"1.2": "1.1,1.2", "1.1": "1.1"}
+_WILD = re.compile(rb"destination:[^\n]*[#*]")
 _SERIAL = (AckMode.AUTO_ACKNOWLEDGE, AckMode.DUPS_OK_ACKNOWLEDGE)
 
 
@@ -420,8 +422,14 @@ class StompProvider(Lifecycle[StompEngine]):
             session.send(outbound)
         elif outbound.presettled:
             self._the_engine.write_and_forget(b"SEND", outbound.payload, outbound.done)
-        elif outbound.left or isinstance(outbound.payload, StreamedPayload) or not self._dialect.receipts_cover:
-            # this SEND asks for its own RECEIPT, because a refusal then names this message
+        elif (
+            outbound.left
+            or isinstance(outbound.payload, StreamedPayload)
+            or not self._dialect.receipts_cover
+            or _WILD.match(outbound.payload)
+        ):
+            # this SEND asks for its own RECEIPT, because a refusal then names this message. Artemis refuses wildcards,
+            # and would confirm the repeated message, because it keeps the duplicate id (docs/broker-facts.md)
             self._the_engine.ask(b"SEND", outbound.payload, outbound.done)
         else:
             self._the_engine.ask_together(b"SEND", outbound.payload, outbound.done)
