@@ -492,6 +492,8 @@ class SessionLock:
                 if timer is not None:
                     timer.cancel()
             turns[turn] = None
+        for behind in islice(turns, 1, 2):  # it is the second now, and the end of the turn before may not have told it
+            behind.wake()
 
     def _leave(self, token: Token[frozenset[object]] | None) -> None:
         """Let the next turn begin, and let the one behind it look by itself, after this turn has left the queue."""

@@ -225,8 +225,8 @@ class GuardFile:
         """Put the work that callers left into the queues of the thread. If there is none, wait for ``timeout`` seconds;
         ``None`` means without limit."""
         if not self._take_all() and timeout != 0:
-            # only now: CPython 3.10 to 3.12 may wait for ever if the time runs out at the beginning of ``get``, but not
-            # after ``get_nowait`` has found nothing
+            # only now: CPython 3.10 to 3.12 may wait for ever if the time runs out at the beginning of ``get``. After
+            # ``get_nowait`` has found nothing, only a signal that reaches this very thread could cause that
             with suppress(Empty):
                 leave = self._left.get(True, timeout)
                 if leave is not None:

@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 from pyjmsack.errors import (
     ConnectionLostException,
     JMSException,
+    JMSSecurityException,
+    RequestTimedOutException,
+    ResourceAllocationException,
     UnsupportedFeatureException,
 )
 from pyjmsack.providers.failover.blame import MOST_LOSSES, blamed
@@ -35,6 +38,9 @@ guilty one costs a few round trips, even if there are thousands of objects."""
 MOST_TOGETHER = 1_000
 """The largest number of sessions and links that are requested in one burst. More would keep the loop busy for a second,
 and a loop of ``asyncio`` has other work to do."""
+
+_MAY_PASS = (ConnectionLostException, JMSSecurityException, RequestTimedOutException, ResourceAllocationException)
+"""Errors that say nothing about the destination. Another broker, or the same broker later, may accept the link."""
 
 Suspect = SessionInfo | ProducerInfo | ConsumerInfo
 """What may be to blame for a lost connection."""
@@ -169,7 +175,7 @@ class Restoration:
         destination = self._resources.producers[number].destination
         own = [name for _, name in self._resources.temporaries.values()]
         gone = destination is not None and destination.is_temporary and destination.name not in own
-        if not gone or isinstance(error, ConnectionLostException):
+        if not gone or isinstance(error, _MAY_PASS):
             _raise(number, error)
         self._close_producer(number, error)
 

@@ -197,6 +197,28 @@ async def contend(lock: SessionLock, strike: Strike, ends: list[object]) -> None
         ends += [task.exception() for task in tasks]
 
 
+def test_ends_of_turns_that_are_all_cut_off_leave_no_task_waiting_s127(
+    loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each end of a turn tells the next two. A signal handler may raise in several of them, one after the other."""
+    monkeypatch.setattr(_runtime, "SECOND_RUN", 0.001)
+
+    class CutOff(Exception):
+        """What the handler raises."""
+
+    def leave(self: SessionLock, token: object) -> None:
+        raise CutOff
+
+    monkeypatch.setattr(SessionLock, "_leave", leave)
+    lock = SessionLock()
+
+    async def all_of_them() -> list[object]:
+        tasks = [lock.in_turn(lambda: asyncio.sleep(0.002)) for _ in range(6)]
+        return await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), PATIENCE)
+
+    assert {type(end) for end in loop.run_until_complete(all_of_them())} == {CutOff}
+
+
 def in_order(names: str, lock: SessionLock, seen: list[str]) -> list[asyncio.Task[None]]:
     """Return tasks that ask for their turns in this order."""
 

@@ -16,6 +16,7 @@ from pyjmsack.errors import (
     JMSException,
     JMSSecurityException,
     RequestTimedOutException,
+    ResourceAllocationException,
     SendTimedOutException,
     TransactionRolledBackException,
     UnsupportedFeatureException,
@@ -413,13 +414,19 @@ def test_a_producer_whose_temporary_queue_is_gone_is_closed_alone(name: str) -> 
     assert bench.send("x").outcome is None
 
 
-def test_a_broker_that_refuses_a_producer_for_a_living_temporary_queue_is_left_for_the_next_one() -> None:
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [("temporary-5-of-a", REFUSAL), ("temp-queue://another:1", ResourceAllocationException("full"))],
+)
+def test_a_broker_that_refuses_a_producer_for_a_living_temporary_queue_is_left_for_the_next_one(
+    name: str, refusal: JMSException
+) -> None:
     """S104, S133."""
     bench = Bench("amqp://a")
     bench.session(1, AckMode.AUTO_ACKNOWLEDGE)
     bench.ask("create_temporary", TemporaryInfo(5, TemporaryQueue))
-    bench.ask("create_producer", ProducerInfo(7, 1, TemporaryQueue("temporary-5-of-a")))
-    bench.refused["create_producer", 7] = REFUSAL
+    bench.ask("create_producer", ProducerInfo(7, 1, TemporaryQueue(name)))
+    bench.refused["create_producer", 7] = refusal
     bench.member.fail()
     bench.clock.pass_by(1)
     assert bench.tried[:3] == ["a", "a", "a"]
