@@ -176,8 +176,8 @@ def check_storable(what: str, name: str, metadata: ConnectionMetadata | None) ->
     size = _written_size(name)
     if size > LONGEST_STORED:
         raise InvalidDestinationException(
-            f"{what} {name[:_SHOWN]!r}... has at least {size:,} bytes, and more than {LONGEST_STORED:,} would damage the"
-            " store of ActiveMQ Classic (S67)"
+            f"{what} {name[:_SHOWN]!r}... has at least {size:,} bytes, and more than {LONGEST_STORED:,} would damage"
+            " the store of ActiveMQ Classic (S67)"
         )
 
 
