@@ -445,8 +445,8 @@ class SessionLock:
     starts (``gather``, ``wait_for``) do not wait either, because these tasks inherit the listener's context.
 
     A signal handler may raise at the first step of any function, and after any call. So a turn ends with one call of
-    the interpreter, and nobody hands the lock over: who is the first in the queue has it. If the end of a turn could
-    not wake the next one, the second in the queue looks by itself after ``SECOND_RUN`` seconds.
+    the interpreter, and nobody hands the lock over: the first turn in the queue has the lock. If the end of a turn
+    could not wake the next one, the second in the queue looks by itself after ``SECOND_RUN`` seconds.
     """
 
     def __init__(self) -> None:

@@ -185,12 +185,9 @@ async def test_a_name_check_that_is_off_allows_all_names_but_none_and_empty(jms:
     assert received.property_exists("not-java")
 
 
-async def test_a_property_name_that_this_broker_cannot_take_costs_its_message_alone(jms: Jms) -> None:
-    """S160: Classic ended the connection over AMQP if a name had more than 65,535 bytes."""
-    session = await jms.session()
-    producer = await session.create_producer(jms.queue)
-    message = session.create_text_message("a")
-    message.properties["n" * 65_536] = 1
+async def costs_itself_alone(jms: Jms, producer: Any, message: Any) -> None:
+    """Check that a message with the text "a" is refused with a short error, unless it goes to Artemis over AMQP, and
+    that the next message is sent."""
     takes = jms.target.protocol == "amqp" and jms.target.broker == "artemis"
     if takes:
         await producer.send(message)
@@ -200,6 +197,15 @@ async def test_a_property_name_that_this_broker_cannot_take_costs_its_message_al
         assert len(str(raised.value)) < 1000
     await producer.send("b")
     await jms.left(*"ab" if takes else "b")
+
+
+async def test_a_property_name_that_this_broker_cannot_take_costs_its_message_alone(jms: Jms) -> None:
+    """S160: Classic ended the connection over AMQP if a name had more than 65,535 bytes."""
+    session = await jms.session()
+    producer = await session.create_producer(jms.queue)
+    message = session.create_text_message("a")
+    message.properties["n" * 65_536] = 1
+    await costs_itself_alone(jms, producer, message)
 
 
 @pytest.mark.parametrize("text", ["x" * 65_536, "\0" * 32_768], ids=["long", "NUL"])
@@ -212,15 +218,7 @@ async def test_a_header_that_this_broker_cannot_write_is_refused_before_it_is_se
     producer = await session.create_producer(jms.queue)
     message = session.create_text_message("a")
     setattr(message, field, text)
-    takes = jms.target.protocol == "amqp" and jms.target.broker == "artemis"
-    if takes:
-        await producer.send(message)
-    else:
-        with pytest.raises(MessageFormatException) as raised:
-            await producer.send(message)
-        assert len(str(raised.value)) < 1000
-    await producer.send("b")
-    await jms.left(*"ab" if takes else "b")
+    await costs_itself_alone(jms, producer, message)
 
 
 @pytest.mark.parametrize(

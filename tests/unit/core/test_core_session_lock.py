@@ -102,9 +102,14 @@ def check_free(face: SessionFace, listeners: Listeners) -> None:
     assert listeners.looks == before + 1
 
 
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("error", ERRORS)
+def with_each_error(test: Callable[..., None]) -> Callable[..., None]:
+    """Run a test with each error that a handler may raise. Python warns of the coroutine that the handler cut off."""
+    test = pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")(test)
+    test = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")(test)
+    return pytest.mark.parametrize("error", ERRORS)(test)
+
+
+@with_each_error
 def test_a_handler_that_raises_at_any_step_leaves_the_session_to_the_next_listener_s127(
     loop: asyncio.AbstractEventLoop, error: type[BaseException]
 ) -> None:
@@ -124,9 +129,7 @@ def test_a_handler_that_raises_at_any_step_leaves_the_session_to_the_next_listen
     assert step > 5
 
 
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("error", ERRORS)
+@with_each_error
 def test_a_handler_that_raises_at_any_moment_leaves_the_session_to_the_next_listener_s127(
     loop: asyncio.AbstractEventLoop, error: type[BaseException]
 ) -> None:
@@ -154,9 +157,7 @@ def test_a_handler_that_raises_at_any_moment_leaves_the_session_to_the_next_list
         signal.signal(signal.SIGVTALRM, old)
 
 
-@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("error", ERRORS)
+@with_each_error
 def test_a_handler_that_raises_while_tasks_wait_for_their_turns_ends_one_task_at_most_s127(
     loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
 ) -> None:
