@@ -1,17 +1,25 @@
 """Checks whether a broker has the features that a session or a consumer needs.
 
-The checks are made when the session or consumer is created, and again after a failover (S119). This module also tells
-whether a queue is the dead-letter queue (S118).
+The checks are made when the session or consumer is created, and again after a failover (S119). This module also checks
+the names to which producers send (S67), and tells whether a queue is the dead-letter queue (S118).
 """
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from pyjmsack.destination import Destination
-from pyjmsack.errors import UnsupportedFeatureException
+from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureException
 from pyjmsack.spi.features import FEATURES, Level
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, SessionInfo
 
-__all__ = ["check_consumer", "check_session", "is_dead_letter_queue", "require"]
+__all__ = ["check_consumer", "check_session", "check_target", "is_dead_letter_queue", "require"]
+
+_PATTERN: Final = re.compile(r"(?:^|\.)[#*](?:\.|$)")
+"""Matches a name with a word that is a wildcard of Artemis, as in ``orders.#``."""
+_SHOWN: Final = 80
+"""The largest number of characters of a name in an error text."""
 
 
 def require(metadata: ConnectionMetadata, feature: str) -> None:
@@ -60,6 +68,26 @@ def check_session(metadata: ConnectionMetadata, info: SessionInfo, *, strict: bo
     if strict and info.transacted and guarantee != "atomic":
         raise UnsupportedFeatureException(
             f"strict=true: a transaction of this protocol and broker is {guarantee}, not atomic (S88)"
+        )
+
+
+def check_target(broker: str, name: str) -> None:
+    """Raise an error if nothing may be sent to this name (S67).
+
+    Artemis refuses messages to ``orders.#``, but creates this queue first. From then on the queue gets a copy of each
+    message to ``orders.…``, and nobody takes these copies. The name may come from the ``reply_to`` of a stranger.
+
+    Args:
+        broker: the key of the broker in ``pyjmsack.spi.features.BROKERS``.
+        name: the broker's name of the destination.
+
+    Raises:
+        InvalidDestinationException: the name has wildcards, and the broker is Artemis.
+    """
+    if broker == "artemis" and _PATTERN.search(name.partition("::")[0]):
+        raise InvalidDestinationException(
+            f"nothing can be sent to {name[:_SHOWN]!r}: # and * are wildcards for consumers, and Artemis would create a"
+            " queue that keeps a copy of each message to the names that match; expected a name without them (S67)"
         )
 
 

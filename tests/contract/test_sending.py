@@ -22,6 +22,8 @@ from pyjmsack import (
     Queue,
     ResourceAllocationException,
     SendTimedOutException,
+    TemporaryQueue,
+    Topic,
     UnsupportedFeatureException,
     aio,
 )
@@ -244,6 +246,28 @@ async def test_an_anonymous_producer_reaches_many_destinations(jms: Jms) -> None
         await producer.send(queue.name, queue)
     for queue in queues:
         assert texts(await take(await session.create_consumer(queue), 1)) == [queue.name]
+
+
+@not_on("classic", "a name with wildcards is that of each queue that matches")
+@pytest.mark.parametrize("wild", ["{}.#", "{}.*"])
+async def test_nothing_is_sent_to_a_pattern_because_its_queue_would_keep_a_copy_of_every_match(
+    jms: Jms, wild: str
+) -> None:
+    """S67: the broker refused the message, but one reply to ``#`` left a queue that got all messages of the broker."""
+    session = await jms.session()
+    pattern = wild.format(jms.queue.name)
+    anonymous = await session.create_producer()
+    for kind in Queue, Topic, TemporaryQueue:
+        with pytest.raises(InvalidDestinationException, match=r"# and \* are wildcards"):
+            await anonymous.send("x", kind._literal(pattern))
+    with pytest.raises(InvalidDestinationException, match="copy of each message"):
+        await (await session.create_producer(Queue(pattern))).send("x")
+    matching = Queue(f"{jms.queue.name}.b")
+    await anonymous.send("a", matching)
+    jms.queue = matching
+    await jms.left("a")
+    consumer = await (await jms.session()).create_consumer(Queue(pattern))
+    await nothing(consumer)
 
 
 @alike("bodies are checked before anything is sent")

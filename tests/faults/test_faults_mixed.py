@@ -118,7 +118,7 @@ async def test_a_refused_send_in_the_middle_of_a_burst_is_not_confirmed_when_the
     """S61, S106: Artemis keeps the duplicate id of a message that it refuses, and confirmed the repeated message."""
     connection = await jms.connection(failover_url(jms.url))
     producer = await (await connection.create_session()).create_producer(None)
-    destinations = [jms.queue, jms.queue, Queue("a.#"), jms.queue, jms.queue]
+    destinations = [jms.queue, jms.queue, Queue(f"{jms.queue.name}#"), jms.queue, jms.queue]
     futures = [producer.send_async(str(number), destination=queue) for number, queue in enumerate(destinations)]
     answers = await asyncio.gather(*futures, return_exceptions=True)
     assert [isinstance(each, JMSException) for each in answers] == [False, False, True, False, False]

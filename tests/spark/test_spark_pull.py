@@ -14,6 +14,7 @@ from pyspark.sql.types import IntegerType, StringType, StructType
 
 from pyjmsack import (
     ConnectionFactory,
+    InvalidDestinationException,
     JMSException,
     Long,
     MessageFormatException,
@@ -572,7 +573,7 @@ def test_a_write_that_left_rows_out_says_so_at_its_end(options: MakeOptions, cap
 def rows_with_one_that_artemis_refuses(queue: str) -> pa.RecordBatch:
     """Return three rows. Nobody may send to the address of the second one."""
     keys = [f"{queue}-{number}" for number in range(3)]
-    return pa.record_batch({"body": ["a", "b", "c"], "destination": [queue, "#", queue], "key": keys})
+    return pa.record_batch({"body": ["a", "b", "c"], "destination": [queue, f"{queue}#", queue], "key": keys})
 
 
 @pytest.mark.parametrize("unsendable", ["fail", "failAtEnd"])
@@ -597,6 +598,15 @@ def test_a_row_that_the_broker_refused_does_not_hold_up_the_others(
     sent = send_rows(replace(options(**given), queue=None), iter([rows_with_one_that_artemis_refuses(queue_name)]))
     assert (sent.count, sent.left_out, sent.refused, left(queue_name)) == (2, 1, 0, 2)
     assert "a row cannot be sent and was left out: message id 'None'" in caplog.text
+
+
+def test_a_row_for_a_pattern_can_be_left_out(options: MakeOptions, queue_name: str, left: Left) -> None:
+    """S67: the broker would refuse it, and create a queue that keeps a copy of every message."""
+    rows = rows_of(body=["a", "b", "c"], destination=[queue_name, "#", queue_name])
+    sent = send_rows(replace(options(unsendable="skip"), queue=None), rows)
+    assert (sent.count, sent.left_out, left(queue_name)) == (2, 1, 2)
+    with pytest.raises(InvalidDestinationException, match="wildcards"):
+        send_rows(replace(options(), queue=None), rows_of(body=["a"], destination=["#"]))
 
 
 def test_a_row_too_large_for_the_journal_of_the_broker_does_not_hold_up_the_others(

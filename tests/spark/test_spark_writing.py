@@ -45,7 +45,9 @@ def test_a_row_that_the_broker_refused_fails_the_job_and_its_tasks_are_not_repea
 ) -> None:
     """The second attempt of the task was confirmed, so that the job succeeded without the row."""
     frame = spark.range(10).selectExpr(
-        f"if(id = 5, '#', '{queue_name}') as destination", "'x' as body", f"concat('{queue_name}-', id) as order_key"
+        f"if(id = 5, '{queue_name}#', '{queue_name}') as destination",
+        "'x' as body",
+        f"concat('{queue_name}-', id) as order_key",
     )
     with pytest.raises(PySparkException, match=f"1 rows, and the 9 others.*{queue_name}-5.*AMQ229260"):
         save(frame, broker_url, None, dedupColumn="order_key")
@@ -116,7 +118,7 @@ def test_a_stream_leaves_out_what_the_broker_refuses_or_ends_without_a_repeated_
     """A row that the broker refuses stopped the stream for ever, or was lost in silence if it had a key."""
     fill(queue_name, 3)
     frame = spark.readStream.format("jms").options(url=broker_url, queue=queue_name, spoolLocation=str(tmp_path / "sp"))
-    target = f"if(properties['number'] = '1', '#', '{queue_name}-out') as destination"
+    target = f"if(properties['number'] = '1', '{queue_name}#', '{queue_name}-out') as destination"
 
     def run(name: str, unsendable: str) -> None:
         rows = frame.load().selectExpr("body", target, f"concat('{name}', dedup_key) as key", "message_id")

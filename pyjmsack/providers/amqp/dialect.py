@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyjmsack.destination import Destination
+from pyjmsack.spi.demands import check_target
 from pyjmsack.spi.features import Level, Support, features
 from pyjmsack.types import Outcome
 
@@ -50,6 +51,16 @@ class AmqpDialect:
         if destination.is_temporary:
             return destination.name
         return (self.topic_prefix if destination.is_topic else self.queue_prefix) + destination.name
+
+    def target(self, destination: Destination) -> str:
+        """Return the broker's name for a destination of messages.
+
+        Raises:
+            InvalidDestinationException: nothing may be sent to this name; see ``check_target``.
+        """
+        address = self.address(destination)
+        check_target(self.broker, address)
+        return address
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """Return the outcome that this broker has to get when the core wants ``outcome``."""

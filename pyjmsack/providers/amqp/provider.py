@@ -255,7 +255,11 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         if session is None:
             return
         name = f"pyjmsack:producer:{info.id}:{self._the_info.client_id}"
-        address = None if info.destination is None else self.address(info.destination)
+        try:
+            address = None if info.destination is None else self._dialect.target(info.destination)
+        except JMSException as error:
+            done.fail(error)
+            return
         if not self._fits(f"the producer for {address or 'any destination'}", done, link_name=name, address=address):
             return
         sender = AmqpSender(
@@ -532,7 +536,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
     def encoder(self, destination: Destination) -> Encoder:
         """Return the function that encodes messages for this destination."""
         marks, nested = self._marks(destination), self._dialect.checks_nested
-        return partial(_encode, self.address(destination), self.address, marks, nested)
+        return partial(_encode, self._dialect.target(destination), self.address, marks, nested)
 
     def decode(self, payload: bytes, destination: Destination) -> tuple[Message, int]:
         """Decode a payload, and return the message with its time to live in milliseconds."""

@@ -32,6 +32,7 @@ from pyjmsack.providers.stomp.session import StompSession
 from pyjmsack.providers.stomp.stray_text import refuse_text
 from pyjmsack.providers.stomp.subscriptions import Shared
 from pyjmsack.spi.completion import Completion
+from pyjmsack.spi.demands import check_target
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound, Payload, StreamedPayload
 from pyjmsack.spi.features import Capabilities, broker_key, features
@@ -480,6 +481,7 @@ class StompProvider(Lifecycle[StompEngine]):
                 " use the name in the reply_to of a message"
             )
         self._dialect.check_temporary(destination)
+        check_target(self._dialect.broker, self._dialect.name(destination))
         dialect, marks = self._dialect, self._marks(destination)
         return partial(_encode, dialect.send_lines(destination), dialect, self._escape, self._sendable, marks)
 
