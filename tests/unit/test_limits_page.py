@@ -185,6 +185,7 @@ NO_LIMITS = {
     "core/spellings.py _LONGEST_CRON": "a value that the caller itself sends",
     "core/spellings.py _SHOWN": "how much of a name an error shows",
     "providers/amqp/nested.py _SHOWN": "how much of a name an error shows",
+    "spi/demands.py _SHOWN": "how much of a name an error shows",
     "message/properties.py _TTL_LIMIT": "a field of AMQP has 32 bits",
     "providers/amqp/encode.py _LARGEST_SECTION": "a section of AMQP has a length of 32 bits",
     "providers/amqp/encode.py _TTL_LIMIT": "a field of AMQP has 32 bits",
