@@ -227,7 +227,7 @@ def test_a_repeated_write_with_keys_adds_nothing_or_is_refused_where_the_broker_
 def test_a_task_with_keys_is_not_repeated_after_the_broker_refused_a_row(options: MakeOptions, queue_name: str) -> None:
     """Over STOMP the connection ends, so that rows which are not confirmed count too."""
     given = replace(options(dedupColumn="key"), queue=None)
-    rows = rows_of(body=["a", "b"], key=[f"{queue_name}-{n}" for n in "ab"], destination=[queue_name, "#"])
+    rows = rows_of(body=["a", "b"], key=[f"{queue_name}-{n}" for n in "ab"], destination=[queue_name, f"{queue_name}#"])
     sent = send_rows(given, rows)
     assert sent.refused >= 1
     assert sent.count + sent.refused == 2
