@@ -15,7 +15,6 @@ from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.producer import Producer
 from pyjmsack.core.requestor import Requestor
 from pyjmsack.core.session import Session
-from pyjmsack.core.spellings import check_composite
 from pyjmsack.core.stats import ConsumerStats
 from pyjmsack.core.tracing import Processed
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, Topic, named
@@ -33,6 +32,7 @@ from pyjmsack.message import (
 )
 from pyjmsack.spi.features import Capabilities
 from pyjmsack.spi.resources import ConnectionMetadata
+from pyjmsack.spi.spellings import check_composite
 from pyjmsack.types import AckMode, ConnectionState, DeliveryMode, Value
 
 M = TypeVar("M", bound=Message)

@@ -11,14 +11,6 @@ from uuid import uuid4
 from pyjmsack.core.completions import CompletionListener, Completions
 from pyjmsack.core.recording import RecordedSend, RecordedSends
 from pyjmsack.core.send_window import Done, Send, SendWindow, describe
-from pyjmsack.core.spellings import (
-    LONGEST_TEXT,
-    ORDERS,
-    check_composite,
-    check_orders,
-    check_storable,
-    check_texts,
-)
 from pyjmsack.core.state import SessionState
 from pyjmsack.core.stats import warn_of_milliseconds
 from pyjmsack.core.steps import Deadline, Steps, ended
@@ -39,6 +31,15 @@ from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Encoder, Payload
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ProducerInfo
+from pyjmsack.spi.spellings import (
+    LONGEST_TEXT,
+    ORDERS,
+    check_composite,
+    check_name,
+    check_orders,
+    check_storable,
+    check_texts,
+)
 from pyjmsack.types import DeliveryMode
 from pyjmsack.uri import BrokerUrl
 
@@ -290,8 +291,7 @@ class Producer:
             raise InvalidDestinationException(f"{target!r} is not a destination; use session.create_queue(name)")
         if target.is_temporary and getattr(target, "deleted", False):
             raise InvalidDestinationException(f"temporary destination {target.name} was deleted (S68)")
-        check_composite(target, self._channel.metadata)
-        check_storable("the destination", target.name, self._channel.metadata)
+        check_name(target, self._channel.metadata)
         return target
 
     # -- the way out --------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ Each error that the client can find by itself is raised here.
 from __future__ import annotations
 
 from pyjmsack.core.channel import Channel
-from pyjmsack.core.spellings import check_composite, check_storable
 from pyjmsack.core.temporaries import Temporaries
 from pyjmsack.destination import Destination
 from pyjmsack.errors import InvalidDestinationException, InvalidSelectorException, UnsupportedFeatureException
@@ -14,6 +13,7 @@ from pyjmsack.loggers import get_logger
 from pyjmsack.selector import check_selector
 from pyjmsack.spi.demands import check_consumer
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, SessionInfo, Subscription
+from pyjmsack.spi.spellings import check_name
 from pyjmsack.types import AckMode
 from pyjmsack.uri import DestinationOptions, parse_destination_options
 
@@ -36,8 +36,7 @@ def check_destination(destination: object, metadata: ConnectionMetadata | None) 
         raise InvalidDestinationException(f"{destination!r} is not a destination; use session.create_queue(name) (S67)")
     if destination.is_temporary and getattr(destination, "deleted", False):
         raise InvalidDestinationException(f"temporary destination {destination.name} was deleted (S68)")
-    check_composite(destination, metadata)
-    check_storable("the destination", destination.name, metadata)
+    check_name(destination, metadata)
 
 
 class Sources:

@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 
 from pyjmsack.core.channel import Channel
-from pyjmsack.core.spellings import check_storable
 from pyjmsack.core.steps import Steps, answered
 from pyjmsack.destination import Destination, Topic
 from pyjmsack.errors import IllegalStateException, InvalidDestinationException, JMSException
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import Subscription
+from pyjmsack.spi.spellings import check_storable
 
 __all__ = ["Subscriptions", "check_name", "check_topic"]
 

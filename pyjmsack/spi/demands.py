@@ -1,25 +1,18 @@
 """Checks whether a broker has the features that a session or a consumer needs.
 
-The checks are made when the session or consumer is created, and again after a failover (S119). This module also checks
-the names to which producers send (S67), and tells whether a queue is the dead-letter queue (S118).
+The checks are made when the session or consumer is created, and again after a failover (S119). This module also tells
+whether a queue is the dead-letter queue (S118).
 """
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from pyjmsack.destination import Destination
-from pyjmsack.errors import InvalidDestinationException, UnsupportedFeatureException
+from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.spi.features import FEATURES, Level
-from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, SessionInfo
+from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo
+from pyjmsack.spi.spellings import check_name
 
-__all__ = ["check_consumer", "check_session", "check_target", "is_dead_letter_queue", "require"]
-
-_PATTERN: Final = re.compile(r"(?:^|\.)[#*](?:\.|$)")
-"""Matches a name with a word that is a wildcard of Artemis, as in ``orders.#``."""
-_SHOWN: Final = 80
-"""The largest number of characters of a name in an error text."""
+__all__ = ["check_consumer", "check_producer", "check_session", "is_dead_letter_queue", "require"]
 
 
 def require(metadata: ConnectionMetadata, feature: str) -> None:
@@ -37,11 +30,14 @@ def require(metadata: ConnectionMetadata, feature: str) -> None:
 
 
 def check_consumer(metadata: ConnectionMetadata, info: ConsumerInfo) -> None:
-    """Raise an error if a consumer needs a feature that this protocol and broker lack (S119, S144, S147).
+    """Raise an error if a consumer needs a feature that this protocol and broker lack (S119, S144, S147), or a name
+    (S67).
 
     Raises:
         UnsupportedFeatureException: the broker lacks a feature; see :func:`require`.
+        InvalidDestinationException: this broker would treat the name of the destination differently.
     """
+    check_name(info.destination, metadata)
     subscription = info.subscription
     asked = {
         "browser": info.browser,
@@ -57,6 +53,16 @@ def check_consumer(metadata: ConnectionMetadata, info: ConsumerInfo) -> None:
             require(metadata, feature)
 
 
+def check_producer(metadata: ConnectionMetadata, info: ProducerInfo) -> None:
+    """Raise an error if this broker would treat the name of the producer's destination differently (S67).
+
+    Raises:
+        InvalidDestinationException: see ``check_name``.
+    """
+    if info.destination is not None:
+        check_name(info.destination, metadata)
+
+
 def check_session(metadata: ConnectionMetadata, info: SessionInfo, *, strict: bool) -> None:
     """Raise an error if the session is transacted, the URL says ``strict=true``, and this broker has no atomic
     transactions (S88).
@@ -68,26 +74,6 @@ def check_session(metadata: ConnectionMetadata, info: SessionInfo, *, strict: bo
     if strict and info.transacted and guarantee != "atomic":
         raise UnsupportedFeatureException(
             f"strict=true: a transaction of this protocol and broker is {guarantee}, not atomic (S88)"
-        )
-
-
-def check_target(broker: str, name: str) -> None:
-    """Raise an error if nothing may be sent to this name (S67).
-
-    Artemis refuses messages to ``orders.#``, but creates this queue first. From then on the queue gets a copy of each
-    message to ``orders.…``, and nobody takes these copies. The name may come from the ``reply_to`` of a stranger.
-
-    Args:
-        broker: the key of the broker in ``pyjmsack.spi.features.BROKERS``.
-        name: the broker's name of the destination.
-
-    Raises:
-        InvalidDestinationException: the name has wildcards, and the broker is Artemis.
-    """
-    if broker == "artemis" and _PATTERN.search(name.partition("::")[0]):
-        raise InvalidDestinationException(
-            f"nothing can be sent to {name[:_SHOWN]!r}: # and * are wildcards for consumers, and Artemis would create a"
-            " queue that keeps a copy of each message to the names that match; expected a name without them (S67)"
         )
 
 

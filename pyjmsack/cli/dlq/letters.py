@@ -27,6 +27,7 @@ __all__ = ["Choice", "Places", "cause_of", "choice_of", "dead_letter_queue", "or
 
 _MOST_PLACES = 1024
 """The largest number of queues about which the answer of the broker is remembered."""
+_MANAGEMENT = "activemq.management"
 _ORIGIN = "_AMQ_ORIG_QUEUE"
 _ADDRESS = "_AMQ_ORIG_ADDRESS"
 _EXPIRED = "_AMQ_ACTUAL_EXPIRY"
@@ -53,9 +54,13 @@ def origin_of(message: Message, queue: str) -> str | None:
 
 
 def place_of(message: Message, queue: str) -> Queue | None:
-    """Return the queue that a dead letter came from, or ``None`` if nothing says so, or if only a topic is known."""
+    """Return the queue that a dead letter came from, or ``None`` if nothing says so, if only a topic is known, or if a
+    letter says that it came from the address at which Artemis takes orders of management.
+    """
     origin = origin_of(message, queue)
     if origin is None or origin.startswith("topic://"):  # a topic would hand the letter to each of its subscribers
+        return None
+    if origin.partition("::")[0] == _MANAGEMENT:  # a stranger wrote the letter, and Artemis would carry out its order
         return None
     return Queue._literal(origin)
 

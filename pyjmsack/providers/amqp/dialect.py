@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyjmsack.destination import Destination
-from pyjmsack.spi.demands import check_target
 from pyjmsack.spi.features import Level, Support, features
+from pyjmsack.spi.spellings import check_target
 from pyjmsack.types import Outcome
 
 __all__ = ["AmqpDialect", "dialect_of"]

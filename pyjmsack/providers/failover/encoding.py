@@ -12,6 +12,7 @@ from pyjmsack.spi.demands import require
 from pyjmsack.spi.envelope import Payload, StreamedPayload
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionMetadata
+from pyjmsack.spi.spellings import check_message, check_name
 
 __all__ = ["Encoding", "MemberEncoder", "translate"]
 
@@ -43,7 +44,12 @@ class MemberEncoder(partial[Payload]):
 
     @classmethod
     def of(cls, encoding: Encoding, destination: Destination) -> MemberEncoder:
-        """Return an encoder for messages to this destination."""
+        """Return an encoder for messages to this destination.
+
+        Raises:
+            InvalidDestinationException: this broker would treat the name differently, or could not store it (S67).
+        """
+        check_name(destination, encoding.metadata)  # the core checked the name for an earlier broker
         made = cls(encoding.provider.encoder(destination))
         made.encoding = encoding
         made.destination = destination
@@ -60,7 +66,7 @@ def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str
         present_name: takes an earlier name of a temporary destination and returns its present name (S133).
 
     Raises:
-        JMSException: the other protocol cannot carry the message, or the other broker cannot delay it.
+        JMSException: the other protocol cannot carry the message, or the other broker cannot delay or store it.
     """
     old = kept.encoder
     assert isinstance(old, MemberEncoder)  # the core gets its encoders from FailoverProvider
@@ -77,7 +83,10 @@ def translate(kept: PendingSend, encoding: Encoding, present_name: Callable[[str
     encoder = kept.encoder = MemberEncoder.of(encoding, old.destination)
     kept.encoding = encoding
     renamed = _rename_reply_to(message, present_name)
-    if renamed or not encoding.understands(old.encoding):
+    understood = encoding.understands(old.encoding)
+    if not understood:
+        check_message(message, encoding.metadata)
+    if renamed or not understood:
         message._destination = old.destination
         kept.payload = encoder(message, ttl_ms)
 

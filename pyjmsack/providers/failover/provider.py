@@ -18,7 +18,7 @@ from pyjmsack.providers.failover.resources import ConsumerRecord, Resources, Ses
 from pyjmsack.providers.failover.restore import checked
 from pyjmsack.providers.failover.transactions import Transactions
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.demands import check_consumer, check_session
+from pyjmsack.spi.demands import check_consumer, check_producer, check_session
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound
 from pyjmsack.spi.provider import Provider, ProviderListener
@@ -120,7 +120,9 @@ class FailoverProvider:
             Request(
                 "create_producer",
                 (info.session_id, info.id),
-                lambda provider, answered: self._in_session(provider.create_producer)(info, answered),
+                lambda provider, answered: self._in_session(
+                    checked(check_producer, self._requests.metadata, provider.create_producer)
+                )(info, answered),
                 done,
                 lambda _: self._resources.producers.__setitem__(info.id, info),
             )

@@ -10,17 +10,16 @@ from typing import Any, TypeVar
 
 from pyjmsack.errors import (
     ConnectionLostException,
+    InvalidDestinationException,
     JMSException,
-    JMSSecurityException,
     RequestTimedOutException,
     ResourceAllocationException,
-    UnsupportedFeatureException,
 )
 from pyjmsack.providers.failover.blame import MOST_LOSSES, blamed
 from pyjmsack.providers.failover.member import Member
 from pyjmsack.providers.failover.resources import Resources
 from pyjmsack.spi.completion import Completion, all_answered
-from pyjmsack.spi.demands import check_consumer, check_session
+from pyjmsack.spi.demands import check_consumer, check_producer, check_session
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo, TemporaryInfo
 from pyjmsack.uri import BrokerUrl
@@ -39,8 +38,10 @@ MOST_TOGETHER = 1_000
 """The largest number of sessions and links that are requested in one burst. More would keep the loop busy for a second,
 and a loop of ``asyncio`` has other work to do."""
 
-_MAY_PASS = (ConnectionLostException, JMSSecurityException, RequestTimedOutException, ResourceAllocationException)
-"""Errors that say nothing about the destination. Another broker, or the same broker later, may accept the link."""
+_MAY_PASS = (ConnectionLostException, RequestTimedOutException, ResourceAllocationException)
+"""Errors that say nothing about the destination. Another broker, or the same broker later, may accept the link. A
+missing permission is not among them, because Artemis says so of a queue that is gone and that the user may not create.
+"""
 
 Suspect = SessionInfo | ProducerInfo | ConsumerInfo
 """What may be to blame for a lost connection."""
@@ -106,9 +107,10 @@ class Restoration:
         def create(info: ConsumerInfo, done: Completion[None]) -> None:
             provider.create_consumer(info, sinks[info.id], done)
 
+        create_producer = checked(check_producer, metadata, provider.create_producer)
         create_consumer = checked(check_consumer, metadata, create)
         for burst in self._bursts([*sessions, *producers, *consumers]):
-            yield from self._open(provider, create_consumer, burst)
+            yield from self._open(provider, create_producer, create_consumer, burst)
         self._asked = ()
         for number, record in resources.consumers.items():
             if record.started:
@@ -144,7 +146,11 @@ class Restoration:
         return [*_cut(infos[:first], most), *groups, *_cut(infos[first + len(suspects) :], most)]
 
     def _open(
-        self, provider: Provider, create_consumer: Create[ConsumerInfo], infos: Sequence[Suspect]
+        self,
+        provider: Provider,
+        create_producer: Create[ProducerInfo],
+        create_consumer: Create[ConsumerInfo],
+        infos: Sequence[Suspect],
     ) -> Iterator[Completion[Any]]:
         """Request sessions, producers and consumers in one burst. Wait for the answers, and handle everything that
         arrives together with the last answer: an end of the session or of the connection belongs to these requests."""
@@ -156,7 +162,7 @@ class Restoration:
         producers = [info for info in infos if isinstance(info, ProducerInfo)]
         consumers = [info for info in infos if isinstance(info, ConsumerInfo)]
         begun = _ask_all(provider.create_session, sessions)
-        attached_producers = _ask_all(provider.create_producer, producers)
+        attached_producers = _ask_all(create_producer, producers)
         attached_consumers = _ask_all(create_consumer, consumers)
         if self._closes_links:
             self._close_refused(attached_producers, self._close_producer)
@@ -171,11 +177,15 @@ class Restoration:
 
     def _refused_producer(self, number: int, error: BaseException) -> None:
         """Close a producer alone if its temporary destination is gone, because no other broker has this destination
-        either. It belonged to another connection, or was deleted. Any other refusal fails this attempt (S104)."""
+        either. It belonged to another connection, or was deleted. Close it alone too if this client refuses the name
+        for this broker, because a stranger may have chosen the name in a ``reply_to``. Any other refusal fails this
+        attempt (S104)."""
         destination = self._resources.producers[number].destination
         own = [name for _, name in self._resources.temporaries.values()]
         gone = destination is not None and destination.is_temporary and destination.name not in own
-        if not gone or isinstance(error, _MAY_PASS):
+        # errors of the broker have a code
+        refused_here = isinstance(error, InvalidDestinationException) and error.error_code is None
+        if not refused_here and (not gone or isinstance(error, _MAY_PASS)):
             _raise(number, error)
         self._close_producer(number, error)
 
@@ -291,7 +301,7 @@ def checked(
     def create_checked(info: I, done: Completion[None]) -> None:
         try:
             check(metadata, info)
-        except UnsupportedFeatureException as error:
+        except JMSException as error:
             done.fail(error)
         else:
             create(info, done)

@@ -329,6 +329,8 @@ class StompInbound:
         """Return two values: the message as the sender gave it to the encoder, and its time to live in milliseconds."""
         message = self.to_message(destination)
         message._properties = self.load_properties()
+        if "AMQ_SCHEDULED_TIME" in self._decode():
+            message._properties.pop("AMQ_SCHEDULED_DELAY", None)  # the encoder wrote it beside the time
         expires = message._expiration
         return message, max(1, expires - message._timestamp) if expires and message._timestamp else 0
 

@@ -32,7 +32,6 @@ from pyjmsack.providers.stomp.session import StompSession
 from pyjmsack.providers.stomp.stray_text import refuse_text
 from pyjmsack.providers.stomp.subscriptions import Shared
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.demands import check_target
 from pyjmsack.spi.engine import Connector
 from pyjmsack.spi.envelope import Encoder, Inbound, InboundSink, Outbound, Payload, StreamedPayload
 from pyjmsack.spi.features import Capabilities, broker_key, features
@@ -47,6 +46,7 @@ from pyjmsack.spi.resources import (
     Subscription,
     TemporaryInfo,
 )
+from pyjmsack.spi.spellings import check_target
 from pyjmsack.types import AckMode, Outcome
 from pyjmsack.uri import BrokerUrl
 from pyjmsack.version import VERSION

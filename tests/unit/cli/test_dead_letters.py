@@ -66,10 +66,13 @@ def test_a_purge_does_not_hold_letters_without_number(monkeypatch: pytest.Monkey
         ([1], None),
         (5, None),
         ("topic://prices", None),
+        ("activemq.management", None),
+        ("activemq.management::x", None),
     ],
 )
 def test_a_letter_goes_back_to_a_queue_with_exactly_the_name_that_is_noted(noted: object, place: str | None) -> None:
-    """On Classic a sender may choose the property. An option behind a question mark was obeyed."""
+    """On Classic a sender may choose the property. An option behind a question mark was obeyed. At its address for
+    management Artemis would carry out an order."""
     message: Any = SimpleNamespace(properties={"_AMQ_ORIG_QUEUE": noted}, destination=None, _delivery=MagicMock())
     message._delivery.original_destination.return_value = None
     found = place_of(message, "DLQ")

@@ -386,7 +386,7 @@ def test_former_names_of_temporary_destinations_are_bounded(monkeypatch: pytest.
     assert [open_ones.present_name(name) for name in names] == [*names[:2], *["name 4"] * 3]
 
 
-REFUSAL = InvalidDestinationException("not here")
+REFUSAL = InvalidDestinationException("not here", error_code="amqp:not-found")
 
 
 def test_a_broker_that_refuses_a_link_is_left_for_the_next_one() -> None:
@@ -402,12 +402,16 @@ def test_a_broker_that_refuses_a_link_is_left_for_the_next_one() -> None:
     assert bench.send("x").outcome is None
 
 
+DENIED = JMSSecurityException("not here", error_code="amqp:unauthorized-access")
+
+
+@pytest.mark.parametrize("refusal", [REFUSAL, DENIED], ids=["not found", "the user may not create it"])
 @pytest.mark.parametrize("name", ["temp-queue://another:1", "temp-queue://own:1"])
-def test_a_producer_whose_temporary_queue_is_gone_is_closed_alone(name: str) -> None:
+def test_a_producer_whose_temporary_queue_is_gone_is_closed_alone(name: str, refusal: JMSException) -> None:
     """S104: a requester has left, or the program deleted its queue. The whole connection searched for ever."""
     bench = furnished()
     bench.ask("create_producer", ProducerInfo(7, 1, TemporaryQueue(name)))
-    bench.refused["create_producer", 7] = REFUSAL
+    bench.refused["create_producer", 7] = refusal
     bench.member.fail()
     bench.clock.pass_by(1)
     assert bench.events[-2:] == [("closed", 7, "not here"), ("restored", "b")]
@@ -431,6 +435,42 @@ def test_a_broker_that_refuses_a_producer_for_a_living_temporary_queue_is_left_f
     bench.clock.pass_by(1)
     assert bench.tried[:3] == ["a", "a", "a"]
     assert {event for event, *_ in bench.events} & {"restored", "closed"} == set()
+
+
+def test_a_producer_whose_name_this_client_refuses_at_the_next_broker_is_closed_alone() -> None:
+    """S67, S104: a stranger may have chosen the name, in a ``reply_to``. The whole connection searched for ever."""
+    bench = furnished()
+    bench.ask("create_producer", ProducerInfo(7, 1, Queue("replies.#")))
+    bench.refused["create_producer", 7] = InvalidDestinationException("not here")
+    bench.member.fail()
+    bench.clock.pass_by(1)
+    assert bench.events[-2:] == [("closed", 7, "not here"), ("restored", "b")]
+    assert bench.send("x").outcome is None
+
+
+@pytest.mark.parametrize(
+    ("broker", "name"), [("artemis", "a,b"), ("classic-6", "a" * 70_000)], ids=["several names", "a long name"]
+)
+def test_the_next_broker_gets_no_name_that_it_would_misread_or_that_would_damage_it(broker: str, name: str) -> None:
+    """S67, S104: the core checked the name for the broker before. A consumer waits for a broker that takes it."""
+    bench = Bench("amqp://a,amqp://b")
+    bench.brokers = {"b": broker}
+    bench.session(1, AckMode.AUTO_ACKNOWLEDGE)
+    bench.producer()
+    destination = Queue(name)
+    destination._several = "," in name
+    bench.ask("create_producer", ProducerInfo(7, 1, destination))
+    bench.member.fail()
+    bench.clock.pass_by(1)
+    assert [event[:2] for event in bench.events[-2:]] == [("closed", 7), ("restored", "b")]
+    assert ("create_producer", 7) not in bench.since(bench.calls.index(("connect", "b")))
+    bench.member.fail()
+    bench.ask("create_consumer", ConsumerInfo(8, 1, destination, 10), Sink())
+    bench.clock.pass_by(1)
+    assert bench.events[-1] == ("restored", "a")
+    bench.member.fail()
+    bench.clock.pass_by(1)
+    assert bench.events[-1] == ("restored", "a"), "not at b, which would take the name for another one"
 
 
 def test_only_refused_links_end_if_the_user_wants_that() -> None:

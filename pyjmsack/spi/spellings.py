@@ -12,7 +12,17 @@ from pyjmsack.errors import InvalidDestinationException, MessageFormatException,
 from pyjmsack.message import Message
 from pyjmsack.spi.resources import ConnectionMetadata
 
-__all__ = ["LONGEST_TEXT", "ORDERS", "check_composite", "check_orders", "check_storable", "check_texts"]
+__all__ = [
+    "LONGEST_TEXT",
+    "ORDERS",
+    "check_composite",
+    "check_message",
+    "check_name",
+    "check_orders",
+    "check_storable",
+    "check_target",
+    "check_texts",
+]
 
 _ARTEMIS_TIME: Final = "_AMQ_SCHED_DELIVERY"
 _REPEATED: Final = ("AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
@@ -36,6 +46,10 @@ _WIDEST: Final = 6
 """The largest number of bytes of one character in the store. The store writes a character beyond 16 bits as two parts
 of three bytes each."""
 _SHOWN: Final = 40
+_PATTERN: Final = re.compile(r"(?:^|[./:])[#*](?:[./:]|$)")
+"""Matches a name with a word that is a wildcard of Artemis, as in ``orders.#``. The word may also stand behind a
+prefix, ``queue://#``, or in any part of ``address::queue``: Artemis takes the ``#`` of ``::#::copy`` for the address.
+"""
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _LEAST: Final = {_INGRESS: -1 << 63}
 """The smallest value of a number, if it is not 0."""
@@ -134,6 +148,29 @@ def _is_cron(field: str, least: int, most: int) -> bool:
     return True
 
 
+def check_name(destination: Destination, metadata: ConnectionMetadata | None) -> None:
+    """Refuse a destination whose name this broker would treat differently, or could not store (S67).
+
+    Raises:
+        InvalidDestinationException: see :func:`check_composite` and :func:`check_storable`.
+    """
+    check_composite(destination, metadata)
+    check_storable("the destination", destination.name, metadata)
+
+
+def check_message(message: Message, metadata: ConnectionMetadata) -> None:
+    """Refuse a message that was made for another broker, if this broker would treat it differently, or could not take
+    it.
+
+    Raises:
+        JMSException: see :func:`check_orders`, :func:`check_texts` and :func:`check_storable`.
+    """
+    check_orders(message, metadata)
+    check_texts(message, metadata)
+    if message._reply_to is not None:
+        check_storable("the reply-to", message._reply_to.name, metadata)
+
+
 def check_composite(destination: Destination, metadata: ConnectionMetadata | None) -> None:
     """Refuse a text that names several destinations, such as ``a,b``, if the broker does not understand such a text.
     ActiveMQ's client allows this form.
@@ -155,6 +192,26 @@ def check_composite(destination: Destination, metadata: ConnectionMetadata | Non
         f"{name!r}: {why}; send to each of {parts} in one transaction, or consume from each;"
         f" if the comma belongs to the name, give {type(destination).__name__}({name!r}) instead of the text"
     )
+
+
+def check_target(broker: str, name: str) -> None:
+    """Raise an error if nothing may be sent to this name (S67).
+
+    Artemis refuses messages to ``orders.#``, but creates this queue first. From then on the queue gets a copy of each
+    message to ``orders.…``, and nobody takes these copies. The name may come from the ``reply_to`` of a stranger.
+
+    Args:
+        broker: the key of the broker in ``pyjmsack.spi.features.BROKERS``.
+        name: the broker's name of the destination.
+
+    Raises:
+        InvalidDestinationException: the name has wildcards, and the broker is Artemis.
+    """
+    if broker == "artemis" and _PATTERN.search(name):
+        raise InvalidDestinationException(
+            f"nothing can be sent to {name[:_SHOWN]!r}: # and * are wildcards for consumers, and Artemis would create a"
+            " queue that keeps a copy of each message to the names that match; expected a name without them (S67)"
+        )
 
 
 def check_storable(what: str, name: str, metadata: ConnectionMetadata | None) -> None:

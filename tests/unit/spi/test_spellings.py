@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from pyjmsack.core.spellings import LONGEST_STORED, LONGEST_TEXT, check_orders, check_storable, check_texts
 from pyjmsack.errors import InvalidDestinationException, MessageFormatException
 from pyjmsack.message import TextMessage
+from pyjmsack.spi.spellings import (
+    LONGEST_STORED,
+    LONGEST_TEXT,
+    check_orders,
+    check_storable,
+    check_target,
+    check_texts,
+)
 
 CLASSIC: Any = SimpleNamespace(broker="classic-6")
 
@@ -137,3 +144,25 @@ def test_a_time_of_arrival_that_artemis_cannot_convert_to_amqp_is_not_sent_over_
 def test_a_time_of_arrival_that_artemis_noted_is_sent_on_over_stomp(value: Any) -> None:
     artemis: Any = SimpleNamespace(broker="artemis", protocol="STOMP 1.2")
     check_orders(ordered("_AMQ_INGRESS_TIMESTAMP", value), artemis)
+
+
+@pytest.mark.parametrize(
+    "name", ["#", "*", "a.#", "#.a", "a.*.b", "a.#::q", "::#::q", "a::b.*", "queue://#", "/queue/a.#"]
+)
+def test_artemis_gets_no_message_for_a_pattern_s67(name: str) -> None:
+    with pytest.raises(InvalidDestinationException, match="wildcards for consumers"):
+        check_target("artemis", name)
+    check_target("classic-6", name)  # sends to each queue that matches
+    check_target("unknown", name)
+
+
+@pytest.mark.parametrize("name", ["a", "a#", "a.#b", "*a", "a::#b", "##"])
+def test_other_names_are_left_to_the_broker_s67(name: str) -> None:
+    """Artemis itself refuses some of them, unless wildcards are switched off there."""
+    check_target("artemis", name)
+
+
+def test_the_error_shows_the_beginning_of_a_long_name_s67() -> None:
+    with pytest.raises(InvalidDestinationException) as raised:
+        check_target("artemis", "a" * 1_000_000 + ".#")
+    assert len(str(raised.value)) < 400
