@@ -155,6 +155,7 @@ LIMITS = {
     "tracing: characters of another": "otel/limits.py VALUE_LIMIT",
     "tracing: links": "otel/tracing.py LINKS",
     "Celery: characters of a name": "kombu/names.py _LONGEST",
+    "Celery: values in the JSON": "json_text.py MOST_VALUES",
     "Celery: bytes of memory": "kombu/compressed.py LZMA_MEMORY",
     "Celery: requeued messages that one": "kombu/receiving.py _MOST_RETURNED",
     "seconds of a time-out": "core/stats.py LONGEST",
