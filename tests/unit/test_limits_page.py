@@ -152,6 +152,7 @@ LIMITS = {
     "connections over STOMP that may end behind a message": "providers/stomp/stray_text.py _MOST_ENDS",
     "messages for which such ends are counted": "providers/stomp/stray_text.py _MOST_MESSAGES",
     "the id of such a message": "providers/stomp/stray_text.py _LONGEST_ID",
+    "tracing: characters of `traceparent`": "otel/limits.py TRACEPARENT_LIMIT",
     "tracing: characters of another": "otel/limits.py VALUE_LIMIT",
     "tracing: links": "otel/tracing.py LINKS",
     "Celery: characters of a name": "kombu/names.py _LONGEST",
