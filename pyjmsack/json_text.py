@@ -13,7 +13,7 @@ from functools import partial
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # the type stubs do not name this function
 from typing import Any, TypeVar
 
-__all__ = ["MOST_VALUES", "read_json"]
+__all__ = ["MOST_VALUES", "check_values", "read_json"]
 
 T = TypeVar("T")
 
@@ -42,9 +42,7 @@ def read_json(text: str | bytes, most: int, *, parse_float: Callable[[str], Any]
     """
     if isinstance(text, bytes | bytearray):
         text = text.decode(json.detect_encoding(text))  # half characters are refused: Python reads them too slowly
-    values = _counted(text, most)
-    if values > most:
-        raise ValueError(f"it has {values:,} values, more than the limit of {most:,}")
+    values = check_values(text, most)
     slow = values > _MOST_AT_ONCE
     decoder = json.JSONDecoder(parse_int=_integer if slow or len(text) > _LONG else None, parse_float=parse_float)
     if slow:
@@ -52,6 +50,22 @@ def read_json(text: str | bytes, most: int, *, parse_float: Callable[[str], Any]
         decoder.object_pairs_hook = _mapping
         decoder.scan_once = py_make_scanner(decoder)  # type: ignore[attr-defined]  # documented nowhere, in all Pythons
     return decoder.decode(text)
+
+
+def check_values(text: str, most: int) -> int:
+    """Return about how many values a text of JSON has, without reading it.
+
+    Args:
+        text: the text.
+        most: the largest number of values, which are counted by commas and opening brackets.
+
+    Raises:
+        ValueError: there are more values.
+    """
+    values = _counted(text, most)
+    if values > most:
+        raise ValueError(f"it has {values:,} values, more than the limit of {most:,}")
+    return values
 
 
 def _counted(text: str, most: int) -> int:

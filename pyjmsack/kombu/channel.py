@@ -18,6 +18,7 @@ from kombu.transport import virtual
 from pyjmsack import ConnectionLostException, DeliveryMode, Destination, Queue
 from pyjmsack.kombu.compressed import unpacked
 from pyjmsack.kombu.connection import Connection
+from pyjmsack.kombu.decoding import check_body
 from pyjmsack.kombu.envelope import DUPLICATE_ID, ROUTING_KEY, from_jms, reply_destination, to_envelope, to_jms
 from pyjmsack.kombu.names import ExchangeKind, queue_name
 from pyjmsack.kombu.qos import QoS
@@ -46,6 +47,7 @@ class Received(virtual.Message):
         kwargs: passed on to kombu.
 
     Raises:
+        MessageFormatException: the body is JSON with too many values.
         Exception: the body cannot be decoded or unpacked. It is raised here, because kombu would only keep the error,
             and a worker of Celery would then acknowledge the message.
     """
@@ -59,6 +61,8 @@ class Received(virtual.Message):
         if method := headers.get("compression"):
             self.body: Any = unpacked(self.body, method, channel.checked().settings.largest)
             self.headers["compression"] = method
+        if self.body:
+            check_body(self.body, self.content_type)
 
 
 class Channel(virtual.Channel):
@@ -378,6 +382,8 @@ class Channel(virtual.Channel):
         worker = is_worker(callback)
         try:
             if worker:
+                # kombu's consumer sets this only when it has the message, which is too late for the check
+                message.accept = getattr(callback.__self__, "accept", None)
                 check_task(message)
             callback(message)
         except NOT_A_TASK as error:

@@ -24,10 +24,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kombu.utils.json import dumps, loads
+from kombu.utils.json import dumps
 
 from pyjmsack import BytesMessage, Destination, Message, MessageFormatException, Queue, TemporaryQueue, TextMessage
-from pyjmsack.kombu.names import queue_name, unescaped
+from pyjmsack.kombu.decoding import check_encoding, read_json
+from pyjmsack.kombu.names import checked_name, queue_name, unescaped
 
 __all__ = ["DUPLICATE_ID", "MARK", "ROUTING_KEY", "Outgoing", "from_jms", "reply_destination", "to_envelope", "to_jms"]
 
@@ -105,11 +106,15 @@ def _is_property(name: object, value: object) -> bool:
 def reply_destination(name: str) -> Destination:
     """Return the queue to which the exchange without a name sends a message whose routing key is ``name``. The key may
     be a name that :func:`_reply_name` made.
+
+    Raises:
+        InvalidDestinationException: the name is too long.
     """
     if name.startswith(_TEMPORARY):
-        return TemporaryQueue._literal(name.removeprefix(_TEMPORARY))
+        return TemporaryQueue._literal(checked_name(name.removeprefix(_TEMPORARY)))
     if name.startswith(_LITERAL):
-        return Queue._literal(name.removeprefix(_LITERAL))  # a sender chose the name, so it must not set options
+        # a sender chose the name, so it must not set options
+        return Queue._literal(checked_name(name.removeprefix(_LITERAL)))
     return Queue(queue_name(name))
 
 
@@ -117,7 +122,8 @@ def from_jms(message: Message) -> dict[str, Any]:
     """Return the content of a message as kombu's mapping of headers, properties, body and content type.
 
     Raises:
-        MessageFormatException: the parts of the message do not have the types that a message of kombu has.
+        MessageFormatException: the parts of the message do not have the types that a message of kombu has, its content
+            encoding is no character set, or its JSON has too many values.
         Exception: kombu's decoder of JSON cannot read the text. The decoder may raise errors of many kinds, because the
             sender chooses the text.
     """
@@ -125,12 +131,15 @@ def from_jms(message: Message) -> dict[str, Any]:
 
 
 def _checked(payload: dict[str, Any]) -> dict[str, Any]:
-    """Check that the parts of a payload have the types that kombu and Celery expect, and return the payload."""
+    """Return a payload, after a check that its parts have the types that kombu and Celery expect, and that kombu may
+    look its content encoding up.
+    """
     for name, kind in _KINDS.items():
         if not isinstance(payload.get(name), kind):
             raise MessageFormatException(
                 f"{name} is of the type {type(payload.get(name)).__name__}; text is expected in a message of kombu"
             )
+    check_encoding(payload.get("content-type"), payload.get("content-encoding"))
     return payload
 
 
@@ -153,7 +162,7 @@ def _payload(message: Message) -> dict[str, Any]:
 
 
 def _from_envelope(text: str) -> dict[str, Any]:
-    payload = loads(text)
+    payload = read_json(text, "the envelope")
     if not isinstance(payload, dict) or not isinstance(payload.get("properties"), dict):
         raise MessageFormatException(
             f"the property {MARK} marks a message of kombu, but the text is no JSON object with 'properties'"
@@ -169,7 +178,7 @@ def _headers(message: Message) -> dict[str, Any]:
     headers = {name: value for name, value in message.properties.items() if name not in _OWN}
     text = message.properties.get(_HEADERS)
     if isinstance(text, str):
-        others = loads(text)
+        others = read_json(text, f"the property {_HEADERS}")
         if not isinstance(others, dict):
             raise MessageFormatException(f"the property {_HEADERS} is not a JSON object")
         headers.update(others)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from reprlib import repr as shown
 from typing import Any, Final
 from uuid import UUID
+
+from kombu.exceptions import ContentDisallowed
 
 from pyjmsack import InvalidDestinationException, JMSException, MessageFormatException, UnsupportedFeatureException
 
@@ -65,23 +66,23 @@ def reason(error: Exception) -> str:
 
 
 def check_task(message: Any) -> None:
-    """Check the headers, and the part of the body, that a worker of Celery reads when a task already has a place in the
-    pool.
+    """Decode the body of a message. Check the headers, and the part of the body, that a worker of Celery reads when a
+    task already has a place in the pool.
 
     An error at that moment would not give the place back, and a few such tasks would stop a worker. With an ETA, or
-    behind other tasks, the error would come where nobody can refuse the message.
+    behind other tasks, the error would come where nobody can refuse the message. A worker acknowledges what it cannot
+    decode, so such a message is refused here.
 
     Args:
-        message: a message of kombu.
+        message: a message of kombu. Its ``accept`` is that of its consumer, because the worker gets the body that is
+            decoded here.
 
     Raises:
+        MessageFormatException: the body cannot be decoded, or the consumer does not accept its content type.
         ValueError: a header or this part has a wrong type.
     """
     headers = message.headers or {}
-    try:
-        body = message.payload  # kombu decodes the body once, and the worker needs it next
-    except Exception:  # kombu raises errors of many kinds, and the worker refuses such a message itself
-        return
+    body = _decoded(message)
     if "task" in headers and not (isinstance(body, Mapping) and "args" in body):
         _check_parts(body)
     elif isinstance(body, Mapping):  # a task of the first version of Celery's protocol has everything in its body
@@ -91,22 +92,37 @@ def check_task(message: Any) -> None:
     _check_names(headers)
     limits = headers.get("timelimit")
     if limits and not (isinstance(limits, list | tuple) and len(limits) == 2 and all(map(_is_limit, limits))):
-        raise ValueError(f"the header timelimit is {shown(limits)}; expected a list of two numbers of seconds")
+        raise ValueError(f"the header timelimit is {_kind(limits)}; expected a list of two numbers of seconds")
     stamps = headers.get("stamped_headers")
     if stamps and not (isinstance(stamps, list | tuple | str) and all(isinstance(name, str) for name in stamps)):
-        raise ValueError(f"the header stamped_headers is {shown(stamps)}; expected a list of names")
+        raise ValueError(f"the header stamped_headers is {_kind(stamps)}; expected a list of names")
     if headers.get("stamps") and not isinstance(headers["stamps"], Mapping):
-        raise ValueError(f"the header stamps is {shown(headers['stamps'])}; expected names and values")
+        raise ValueError(f"the header stamps is {_kind(headers['stamps'])}; expected names and values")
+
+
+def _decoded(message: Any) -> Any:
+    try:
+        return message.payload
+    except ContentDisallowed as error:
+        raise MessageFormatException(f"ContentDisallowed: {error}") from None
+    except Exception as error:  # kombu raises errors of many kinds, and their texts may contain the whole message
+        raise MessageFormatException(f"the body cannot be decoded: {type(error).__name__}") from None
+
+
+def _kind(value: object) -> str:
+    """Return the type of a value for an error. Its text is not shown, because that of bytes takes four times their
+    memory."""
+    return f"of the type {type(value).__name__}"
 
 
 def _check_names(headers: Mapping[str, Any]) -> None:
     """Check the headers by which the worker counts tasks and finds them again. They become keys of a mapping."""
     shadow = headers.get("shadow")
     if not (shadow is None or isinstance(shadow, str)):
-        raise ValueError(f"the header shadow is {shown(shadow)}; expected a name")
+        raise ValueError(f"the header shadow is {_kind(shadow)}; expected a name")
     task_id = headers.get("id")
     if not (isinstance(task_id, UUID) or (isinstance(task_id, str) and _SURROGATE.search(task_id) is None)):
-        raise ValueError(f"the header id is {shown(task_id)}; expected a text")
+        raise ValueError(f"the header id is {_kind(task_id)}; expected a text")
     _check_attributes(headers)
 
 
@@ -118,7 +134,7 @@ def _check_attributes(names: Mapping[str, Any]) -> None:
     for name, fits in (("chain", _is_signature), ("errbacks", _is_named)):
         tasks = names.get(name)
         if tasks and not (isinstance(tasks, list | tuple) and all(map(fits, tasks))):
-            raise ValueError(f"the header {name} is {shown(tasks)}; expected a list of tasks")
+            raise ValueError(f"the header {name} is {_kind(tasks)}; expected a list of tasks")
 
 
 def _is_signature(task: Any) -> bool:
@@ -133,10 +149,10 @@ def _check_parts(body: Any) -> None:
     """Check the body of a task of the second version of Celery's protocol. Its third part names the tasks that follow,
     and the worker makes arguments of this part."""
     if isinstance(body, str | bytes | Mapping):  # the worker would take three characters or names for the three parts
-        raise ValueError(f"the body is {shown(body)}; expected a list of three parts")
+        raise ValueError(f"the body is {_kind(body)}; expected a list of three parts")
     links = body[2] if isinstance(body, list | tuple) and len(body) == 3 else None
     if links and not (isinstance(links, Mapping) and all(isinstance(name, str) for name in links)):
-        raise ValueError(f"the third part of the body is {shown(links)}; expected names and values")
+        raise ValueError(f"the third part of the body is {_kind(links)}; expected names and values")
     if links:
         _check_attributes(links)
         if "id" in links:

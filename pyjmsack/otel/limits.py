@@ -19,15 +19,16 @@ __all__ = ["BAGGAGE_LIMIT", "BAGGAGE_MEMBERS", "PropertyGetter", "PropertySetter
 
 log = get_logger("pyjmsack.otel")
 VALUE_LIMIT: Final = 1024
-"""The largest number of characters in a value that has no limit of its own, such as ``traceparent`` (55 characters) and
-the headers of B3 and Jaeger."""
+"""The largest number of characters in a value that has no limit of its own, such as the headers of B3 and Jaeger."""
+TRACEPARENT_LIMIT: Final = 512
+"""The largest number of characters in ``traceparent``, which has 55. OpenTelemetry would log a warning for more."""
 TRACESTATE_LIMIT: Final = 512
 """The largest number of characters in ``tracestate``. W3C requires that at least 512 are allowed."""
 BAGGAGE_LIMIT: Final = 8192
 """The largest number of characters in ``baggage``. W3C requires that at least 8192 are allowed."""
 BAGGAGE_MEMBERS: Final = 64
 """The largest number of entries in ``baggage``. W3C requires that at least 64 are allowed."""
-_LIMITS: Final = {"tracestate": TRACESTATE_LIMIT, "baggage": BAGGAGE_LIMIT}
+_LIMITS: Final = {"traceparent": TRACEPARENT_LIMIT, "tracestate": TRACESTATE_LIMIT, "baggage": BAGGAGE_LIMIT}
 BAGGAGE_LONGEST_MEMBER: Final = 4096
 """The largest number of characters in one entry of ``baggage``. OpenTelemetry reads no longer entry."""
 TRACESTATE_MEMBERS: Final = 32

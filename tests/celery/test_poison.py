@@ -68,6 +68,7 @@ UNREADABLE: dict[str, Any] = {
     "more than the limit in lzma": compressed(lzma.compress(TOO_LARGE), "application/x-lzma"),
     "half a compressed body": compressed(zlib.compress(b"[[1, 2], {}, {}]")[:-4], "zlib"),
     "a compressed body that is none": compressed(b"[[1, 2], {}, {}]", "zlib"),
+    "a content encoding that unpacks": {**GOOD, "content-type": "application/data", "content-encoding": "bz2"},
     "an unknown compression": compressed(b"", "rot13"),
     "a compression that is a list": compressed(b"", ["zlib"]),
 }
@@ -78,6 +79,10 @@ NO_TASKS: dict[str, Any] = {
     "a task without a UUID": {**GOOD, "headers": {"task": "celery_tasks.add"}},
     "a task that is a list": headers(task=[]),
     "a UUID that is a list": headers(id=[]),
+    "a body that is no JSON": {**GOOD, "body": "{"},
+    "an old task that is no JSON": {**GOOD, "headers": {}, "body": "{"},
+    "a text": {**GOOD, "headers": {}, "content-type": "text/plain"},
+    "a content type that the worker does not accept": {**GOOD, "content-type": "application/x-yaml"},
     "arguments that are a number": {**GOOD, "body": "7"},
     "two parts instead of three": {**GOOD, "body": "[1, 2]"},
     "following tasks that are a number": {**GOOD, "body": "[[1, 2], {}, 9]"},

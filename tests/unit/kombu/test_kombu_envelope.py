@@ -8,7 +8,15 @@ import pytest
 
 pytest.importorskip("kombu", reason="the extra celery is not installed")
 
-from pyjmsack import BytesMessage, Message, Queue, TemporaryQueue, TextMessage
+from pyjmsack import (
+    BytesMessage,
+    InvalidDestinationException,
+    Message,
+    MessageFormatException,
+    Queue,
+    TemporaryQueue,
+    TextMessage,
+)
 from pyjmsack.kombu.envelope import Outgoing, from_jms, reply_destination, to_envelope, to_jms
 
 HEADERS: dict[str, Any] = {"task": "shop.add", "retries": 0, "a-b": [1, 2], "eta": None, "big": 1 << 70, "Null": "x"}
@@ -75,6 +83,54 @@ def test_options_in_a_reply_to_are_part_of_its_name(kind: type[Queue]) -> None:
     message.reply_to = kind._literal("answers?consumer.nonsense=1")
     found = reply_destination(from_jms(message)["properties"]["reply_to"])
     assert (type(found), found.name, found.options) == (kind, "answers?consumer.nonsense=1", {})
+
+
+@pytest.mark.parametrize("prefix", ["", "queue://", "temp-queue://"])
+def test_a_name_of_a_queue_for_replies_that_is_too_long_is_refused(prefix: str) -> None:
+    assert reply_destination(prefix + "x" * 1000).name == "x" * 1000
+    with pytest.raises(InvalidDestinationException, match="1001 characters"):
+        reply_destination(prefix + "x" * 1001)
+
+
+@pytest.mark.parametrize(
+    "encoding", [None, "", "utf-8", "UTF_8", "utf8", "us-ascii", "Binary", "ascii-8bit", "latin-1"]
+)
+def test_the_content_encodings_of_kombu_and_java_are_taken(encoding: str | None) -> None:
+    message = {**sent(), "content-type": None, "content-encoding": encoding}
+    assert from_jms(arrived(to_envelope(message)))["content-encoding"] == encoding
+
+
+@pytest.mark.parametrize("content_type", [None, "", "application/data", "application/text", "text/plain"])
+@pytest.mark.parametrize(
+    "encoding", ["bz2", "ZIP", "punycode", "hex", "idna", "unicode_escape", pytest.param("e" * 1_000_000, id="long")]
+)
+def test_a_content_encoding_that_is_no_character_set_is_refused(content_type: str | None, encoding: str) -> None:
+    """Python unpacked a body of 356 bytes to 400 MB, and kept the names of unknown encodings."""
+    message = {**sent(), "content-type": content_type, "content-encoding": encoding}
+    with pytest.raises(MessageFormatException, match=r"the content encoding .{,60} is not allowed"):
+        from_jms(arrived(to_envelope(message)))
+    java = BytesMessage(b"x")
+    java.properties.update({"kombu_content_type": content_type, "kombu_content_encoding": encoding})
+    with pytest.raises(MessageFormatException, match=r"the content encoding .{,60} is not allowed"):
+        from_jms(java)
+
+
+def test_a_content_type_with_a_decoder_may_have_any_content_encoding() -> None:
+    """kombu does not look it up."""
+    message = {**sent(), "content-encoding": "own"}
+    assert from_jms(arrived(to_envelope(message))) == message
+
+
+@pytest.mark.parametrize(
+    ("property_name", "text"), [("kombu_envelope", '{{"properties": {}}}'), ("kombu_headers", '{{"a": {}}}')]
+)
+def test_json_with_too_many_values_is_refused_before_it_is_read(property_name: str, text: str) -> None:
+    """No other thread runs while Python reads it."""
+    many = text.format("[" + "[]," * 1_000_000 + "[]]")
+    message = TextMessage(many)
+    message.properties[property_name] = many
+    with pytest.raises(MessageFormatException, match="values, more than the limit of 2,000,000"):
+        from_jms(message)
 
 
 @pytest.mark.parametrize(

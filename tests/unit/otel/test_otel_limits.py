@@ -23,6 +23,7 @@ GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     ("key", "value"),
     [
         ("traceparent", "0" * 1_000_000),
+        ("traceparent", "0" * 513),
         ("traceparent", 42),
         ("traceparent", None),
         ("tracestate", "a=1," * 1000),
