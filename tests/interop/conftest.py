@@ -51,7 +51,8 @@ def classic_6_site() -> Iterator[Site]:
 
 def _classic(name: str, broker: OpenWireActiveMQ) -> Site:
     python = {"qpid": broker.amqp_url, "openwire": f"amqp://127.0.0.1:{broker.translated_port}"}
-    return Site(name, python, {"qpid": broker.amqp_url, "openwire": f"tcp://127.0.0.1:{broker.openwire_port}"})
+    java = {"qpid": broker.amqp_url, "openwire": f"tcp://127.0.0.1:{broker.openwire_port}"}
+    return Site(name, python, java, broker.stomp_url)
 
 
 def _agent(client: str) -> Iterator[Agent]:

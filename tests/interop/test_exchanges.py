@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
-from agent import typed
-from conftest import Java
+import pytest
+from agent import Agent, typed
+from conftest import Java, Site
 
-from pyjmsack import ConnectionFactory, Session
+from pyjmsack import ConnectionFactory, Queue, Session
 
 
 def text(body: str, **properties: Any) -> dict[str, Any]:
@@ -32,6 +34,27 @@ def test_we_select_by_java_s_properties_and_headers(java: Java, session: Session
     for selector, expected in (("half > 1.1", "3"), ("JMSType = 'type1'", "1"), ("JMSPriority = 2", "2")):
         with session.create_consumer(queue, selector) as consumer:
             assert consumer.receive_body(str, timeout=10) == expected
+
+
+@pytest.mark.parametrize("prefix", [None, "foo", "höst", "a:b", "x\\", "x\\c1", "a b", "ID:::1", "-1"])
+@pytest.mark.parametrize("site", ["classic-5", "classic-6"], indirect=True)
+def test_what_java_sends_with_any_id_of_its_own_is_acknowledged_over_stomp_s166(
+    site: Site, openwire: Agent, queue_name: str, prefix: str | None
+) -> None:
+    """The name of the host is in the id, and a program may set another prefix. Only an id that the broker itself cannot
+    read leaves a message in the queue."""
+    url = site.java_urls["openwire"]
+    if prefix is not None:
+        url += f"?jms.connectionIDPrefix={quote(prefix)}"
+    sent: Any = openwire.do("send", url, destination=queue_name, messages=[text("first"), text("second")])
+    with ConnectionFactory(site.stomp_url).create_connection() as connection:
+        connection.start()
+        consumer = connection.create_session().create_consumer(Queue(queue_name))
+        received = [consumer.receive(timeout=10) for _ in range(2)]
+        assert [message.message_id for message in received if message is not None] == sent
+    left: Any = openwire.do("browse", url, destination=queue_name)
+    assert left == []
+    assert prefix is None or sent[0].startswith(prefix)
 
 
 def test_either_end_browses_what_the_other_sent(java: Java, session: Session, queue_name: str) -> None:

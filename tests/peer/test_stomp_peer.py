@@ -727,7 +727,58 @@ def test_a_message_with_an_id_that_its_amqp_sender_chose_harms_itself_alone(
     assert [consumer.receive(timeout=60).text, consumer.receive(timeout=60).text] == ["hello", "behind it"]
     consumer.close()
     assert peer.log("ACK", "NACK", "SEND") == ["ACK 1", "ACK s1,2"]
-    assert "an id that its AMQP sender chose" in caplog.text
+    assert "an id that its sender chose" in caplog.text
+
+
+TOO_LARGE = 2**63
+NOT_READABLE = [
+    r"ID\cplain",
+    r"ID\c",
+    r"ID\c1\c2-0",
+    r"ID\cAMQP_ULONG\c99",
+    r"ID\cvm-1-2-3\c1\c1\c1x",
+    rf"ID\ca\c1\c1\c{TOO_LARGE}",
+    rf"ID\ca\c{-TOO_LARGE - 1}\c1\c1",
+    r"ID\ca\c99999999999999999999\c1\c1",
+    r"ID\ca\\c1\c1\c1",
+]
+"""Ids that an OpenWire client chose as a text, and that Classic cannot read back from an ACK."""
+READABLE = [
+    OWN_ID,
+    r"ID\cvm-43105-1796055764446-1\c1\c1\c1\c1",
+    r"ID\cvm-33717-1796055763941-3\c1\c0\c0\c3",
+    r"ID\cvm-33717-1796055763941-6\c2\c-1\c1\c3",
+    r"ID\c\c\c1-43105-1796055764446-25\c1\c1\c1\c1",
+    r"foo-43105-1796055764446-5\c1\c1\c1\c1",
+    r"höst 😀\cb\\-43105-1796055764446-7\c1\c1\c1\c1",
+    r"x\\\c1\c1\c77",
+    r"\c1\c1\c77",
+    rf"a\c{TOO_LARGE - 1}\c{-TOO_LARGE}\c{TOO_LARGE - 1}",
+    r"a\nb\rc\c1\c1\c80",
+]
+"""Ids of messages that real brokers (5.18.3, 6.3.1) sent over STOMP, and whose ACK they took."""
+
+
+@pytest.mark.parametrize("chosen", NOT_READABLE)
+def test_a_message_with_an_id_that_its_openwire_sender_chose_harms_itself_alone_s166(
+    face: Face, chosen: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The ACK ended the connection, with failover again and again. Now the message stays in the queue."""
+
+    def rule(peer: StompPeer, frame: Received) -> bool:
+        if frame.command == "SUBSCRIBE":
+            peer.answer(frame)
+            name = frame.headers["id"]
+            for number, message_id in enumerate((chosen, *READABLE)):
+                peer.write(f"MESSAGE\nsubscription:{name}\nmessage-id:{message_id}\nack:{number}\n\nhello\0".encode())
+        return frame.command == "SUBSCRIBE"
+
+    peer = start(face, CLASSIC, rule=rule)
+    consumer = face.session(peer).create_consumer(QUEUE)
+    assert [consumer.receive(timeout=60).text for _ in READABLE] == ["hello"] * len(READABLE)
+    consumer.close()
+    assert peer.log("ACK", "NACK", "SEND") == [f"ACK {number}" for number in range(1, len(READABLE) + 1)]
+    assert "an id that its sender chose" in caplog.text
 
 
 @pytest.mark.parametrize("server", [ARTEMIS, CLASSIC])

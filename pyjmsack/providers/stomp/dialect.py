@@ -18,7 +18,7 @@ from typing import Final
 from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTopic, Topic
 from pyjmsack.errors import InvalidDestinationException, MessageFormatException
 from pyjmsack.providers.stomp.frames import Limits
-from pyjmsack.providers.stomp.header_lines import escape, is_forged, raw_header
+from pyjmsack.providers.stomp.header_lines import escape, is_forged, raw_header, unescape
 from pyjmsack.providers.stomp.selector import artemis_filter
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
 
@@ -26,6 +26,9 @@ __all__ = ["StompDialect", "dialect_of", "parse_destination"]
 
 _OWN_ID: Final = re.compile(rb"ID(?::|\\c).+-\d{1,19}-\d{1,19}-\d{1,19}(?:(?::|\\c)-?\d{1,18}){4}")
 """An id that ActiveMQ Classic made. It consists of host, port, time and numbers."""
+_USUAL_ID: Final = re.compile(rb".*[^\\](?:(?::|\\c)-?[0-9]{1,18}){3}", re.DOTALL)
+"""An id that :func:`_is_readable` surely accepts. This pattern is quicker than the function."""
+_NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _BLANKS: Final = "".join(map(chr, range(0x21)))
 """The characters that ActiveMQ Classic cuts off at the ends of the name in ``reply-to``."""
 _SHOWN: Final = 80
@@ -66,8 +69,8 @@ class StompDialect:
     """Whether a NACK (the frame that refuses a message) makes a dead letter of a persistent message. On Artemis NACK
     loses the message."""
     own_ids: bool = False
-    """Whether an ACK must name a message by an id that the broker itself made. Classic writes the id that an AMQP
-    client chose into the frame, and ends the connection of a client that sends an ACK with such an id."""
+    """Whether an ACK must name a message by an id that the broker can read. Classic writes the id that an AMQP or
+    OpenWire client chose into the frame, and ends the connection of a client that sends an ACK with such an id."""
     errors_end: bool = True
     """Whether an ERROR frame is always the last frame of its connection."""
     receipts_cover: bool = False
@@ -108,8 +111,12 @@ class StompDialect:
         """Return True if an ACK (acknowledgement) can name the message with these header lines."""
         if self.bare_text and is_forged(head):
             return False
-        if self.own_ids and head.find(b"\nJMS_AMQP_") >= 0:
-            return _OWN_ID.fullmatch(raw_header(head, b"\nmessage-id:") or b"") is not None
+        if self.own_ids:
+            message_id = raw_header(head, b"\nmessage-id:")
+            if head.find(b"\nJMS_AMQP_") >= 0:
+                return _OWN_ID.fullmatch(message_id or b"") is not None
+            if message_id is not None:
+                return _USUAL_ID.fullmatch(message_id) is not None or _is_readable(message_id)
         return head.find(b"\nack:") >= 0 or head.find(b"\nmessage-id:") >= 0
 
     def name(self, destination: Destination) -> str:
@@ -201,6 +208,19 @@ class StompDialect:
     def durable_line(self, subscription: Subscription) -> str:
         """Return the header line that names a durable subscription."""
         return f"{self.durable}:{escape(subscription.name)}"
+
+
+def _is_readable(message_id: bytes) -> bool:
+    """Return True if ActiveMQ Classic can read the id that it has written into the header line of a message.
+
+    For an ACK, Classic reads the text of the id again. Behind each of the last three colons there must be a number of
+    64 bits. The part before them may be anything: it has the name of a host, and a prefix that a program may choose.
+    """
+    try:
+        numbers = unescape(message_id.decode("utf-8", "replace")).rsplit(":", 3)[1:]
+    except MessageFormatException:
+        return True  # the frame has another fault, and is refused for it
+    return all(_NUMBER.fullmatch(number) and -(2**63) <= int(number) < 2**63 for number in numbers)
 
 
 _ARTEMIS: Final = StompDialect(

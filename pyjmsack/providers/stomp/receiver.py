@@ -29,8 +29,8 @@ from pyjmsack.types import Outcome
 __all__ = ["StompReceiver", "end_consumers"]
 
 _FOREIGN_ID = (
-    "an id that its AMQP sender chose; over STOMP, ActiveMQ Classic accepts no acknowledgement with such an id; consume"
-    " this queue over AMQP, or let the sender set disable_message_id"
+    "an id that its sender chose; over STOMP, ActiveMQ Classic accepts no acknowledgement with such an id; consume this"
+    " queue over AMQP, or let an AMQP sender set disable_message_id"
 )
 
 _FORGED = (
