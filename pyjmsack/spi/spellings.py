@@ -48,8 +48,7 @@ of three bytes each."""
 _SHOWN: Final = 40
 _PATTERN: Final = re.compile(r"(?:^|[./:])[#*](?:[./:]|$)")
 """Matches a name with a word that is a wildcard of Artemis, as in ``orders.#``. The word may also stand behind a
-prefix, ``queue://#``, or in any part of ``address::queue``: Artemis takes the ``#`` of ``::#::copy`` for the address.
-"""
+prefix, ``queue://#``."""
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
 _LEAST: Final = {_INGRESS: -1 << 63}
 """The smallest value of a number, if it is not 0."""
@@ -207,7 +206,10 @@ def check_target(broker: str, name: str) -> None:
     Raises:
         InvalidDestinationException: the name has wildcards, and the broker is Artemis.
     """
-    if broker == "artemis" and _PATTERN.search(name):
+    address, *queue = name.split("::")
+    # with an empty address, or three parts, Artemis takes another part for the address
+    checked = address if address and len(queue) == 1 else name
+    if broker == "artemis" and _PATTERN.search(checked):
         raise InvalidDestinationException(
             f"nothing can be sent to {name[:_SHOWN]!r}: # and * are wildcards for consumers, and Artemis would create a"
             " queue that keeps a copy of each message to the names that match; expected a name without them (S67)"
