@@ -216,6 +216,31 @@ def test_a_body_that_comes_at_once_is_not_asked_about(line: Line) -> None:
 # -- bodies that are read while they are sent -------------------------------------------------------------------
 
 
+def test_what_waited_behind_a_wrong_content_length_arrives_without_another_byte_s166(line: Line) -> None:
+    """Other connections have a turn between its parts."""
+    message = b"MESSAGE\nsubscription:1\n\nx\0"
+    body = b"body\0" + message * 20_000
+    line.engine.receive_data(b"MESSAGE\nsubscription:1\ncontent-length:%d\n\n" % len(body) + body)
+    line.engine.receive_data(b"\n" + message)
+    turns = 0
+    while line.engine.tick(7.0) == 7.0:
+        turns += 1
+    assert line.messages == [(b"body", False)] + [(b"x", True)] * 20_001
+    assert turns > 5
+    assert line.failure is None
+
+
+@pytest.mark.parametrize("end", [b"HELLO\n\n\0", b"ERROR\nmessage:no\n\n\0"])
+def test_the_end_behind_a_wrong_content_length_is_told_in_its_turn_s166(line: Line, end: bytes) -> None:
+    body = b"body\0" + b"\n" * 400_000
+    line.engine.receive_data(b"MESSAGE\nsubscription:1\ncontent-length:%d\n\n" % len(body) + body)
+    line.engine.receive_data(b"\n" + end)
+    assert line.failure is None
+    while line.engine.tick(7.0) is not None:
+        assert line.failure is None
+    assert isinstance(line.failure, JMSException)
+
+
 def test_a_frame_leaves_piece_by_piece_and_others_behind_it_s168(line: Line) -> None:
     """No byte of another frame comes into its middle."""
     line.send("a")

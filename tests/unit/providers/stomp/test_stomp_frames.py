@@ -298,6 +298,8 @@ def test_pending_bytes_give_the_same_frames_whether_they_are_copied_or_not(
         expected = copying.feed(piece)
         with patch.object(frames, "_LITTLE", 0):
             found = in_place.feed(piece)
+            while in_place.has_more:
+                found += in_place.feed(b"")
         assert found == expected
         assert {type(part) for *parts, _ in found for part in parts} <= {bytes}
         assert (in_place.waits, in_place.begun, str(in_place.broken)) == (
@@ -329,6 +331,55 @@ def test_messages_with_a_wrong_content_length_do_not_copy_the_bytes_behind_them_
     found = [len(parser.feed(b"z")) for _ in range(count)]
     assert found == [1] * count
     assert copied == size + count
+
+
+TINY = b"MESSAGE\n\n\0"
+
+
+@pytest.mark.parametrize(("unit", "count"), [(TINY, 300_000), (b"\n", 0)], ids=["frames", "line feeds"])
+def test_what_waited_behind_a_wrong_content_length_is_read_in_turns_s166(unit: bytes, count: int) -> None:
+    """100 MB of tiny frames or line feeds in the body of one message held up all connections of the process."""
+    parser = FrameParser(Limits())
+    body = b"body\0" + unit * (3_000_000 // len(unit))
+    assert parser.feed(b"MESSAGE\n%scontent-length:%d\n\n" % (LINES, len(body)) + body) == []
+    found = parser.feed(b"\n" + BEFORE)
+    assert found[0][2] == b"body"
+    while parser.has_more:
+        before = len(parser._pending)
+        turn = parser.feed(b"")
+        assert before - len(parser._pending) <= frames._LITTLE + frames._TURN
+        found += turn
+    assert len(found) == 2 + count
+    assert found[-1][2] == b"1"
+    assert parser.broken is None
+
+
+def test_what_arrives_does_not_pile_up_behind_a_wrong_content_length_s166() -> None:
+    parser = FrameParser(Limits())
+    body = b"body\0" + TINY * 100_000
+    parser.feed(b"MESSAGE\ncontent-length:%d\n\n" % len(body) + body)
+    parser.feed(b"\n")
+    assert parser.has_more
+    while parser.has_more:
+        before = len(parser._pending)
+        parser.feed(TINY * 20_000)
+        assert len(parser._pending) < before
+
+
+def test_header_lines_over_the_limits_are_dropped_in_turns_s166() -> None:
+    """A head of 100 MB held up all connections of the process at its last byte."""
+    parser = FrameParser(Limits(body=3_000_000, header_line=1000))
+    parser.feed(b"MESSAGE\n" + LINES + b"a:b\n" * 749_900)
+    assert parser.feed(b"a:b\n" * 1000) == []
+    turns = 0
+    while parser.has_more:
+        assert parser.feed(b"") == []
+        turns += 1
+    assert turns > 3_000_000 / (frames._LITTLE + frames._TURN)
+    ((_, head, _, refusal), last) = parser.feed(b"\nbody\0" + BEFORE)
+    assert refusal is not None
+    assert decode_head(head) == NAMED
+    assert last[2] == b"1"
 
 
 def test_a_declared_body_takes_no_memory_before_it_comes() -> None:
