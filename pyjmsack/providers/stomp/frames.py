@@ -277,10 +277,13 @@ class FrameParser:
                 return self._too_large(command, position)
             if body_end < 0:
                 return self._keep(data, position, body=body - position)
-            refusal = None if reason is None else Refusal(reason, True, body_end + 1 - position)
             text = data[body:body_end]
             if own_line is not None and text.find(_ACK_LINE) >= 0 and _begins_with_lines(head, bytes(text)):
                 head += FORGED
+            if reason is not None and len(head) > limits.head and not head.endswith(FORGED):
+                # a copy of so many lines would be refused too, and a look at all of them at once would take seconds
+                return self._start_skipping(reason, position, to_nul=start == body)
+            refusal = None if reason is None else Refusal(reason, True, body_end + 1 - position)
             frames.append((command, head, bytes(text) if in_place else text, refusal))
             position = body_end + 1
         return size
@@ -292,8 +295,8 @@ class FrameParser:
         self._searched = len(data) - position
         return _INCOMPLETE
 
-    def _start_skipping(self, reason: str, position: int) -> int:
-        self._skipping = Skipping(reason, self._limits.header_line, self.own_line)
+    def _start_skipping(self, reason: str, position: int, *, to_nul: bool = False) -> int:
+        self._skipping = Skipping(reason, self._limits.header_line, self.own_line, to_nul=to_nul)
         self.begun += 1
         return position
 
@@ -355,9 +358,11 @@ class Skipping:
         reason: the reason why the frame is refused.
         longest: the largest number of bytes of a header line that is kept.
         own_line: :attr:`FrameParser.own_line`.
+        to_nul: whether the first NUL ends the body, whatever the content-length says.
     """
 
-    def __init__(self, reason: str, longest: int, own_line: bytes | None = None) -> None:
+    def __init__(self, reason: str, longest: int, own_line: bytes | None = None, *, to_nul: bool = False) -> None:
+        self._to_nul = to_nul
         self._reason = reason
         self._own_line = own_line
         self._longest = min(longest, _LONGEST_NAME)
@@ -415,7 +420,7 @@ class Skipping:
             return -1
         self._in_body, self._tail = True, b""
         declared = _length(self.length)
-        self._rest = None if declared < 0 else declared
+        self._rest = None if declared < 0 or self._to_nul else declared
         return match.end() - kept
 
     def _read_body(self, data: bytes, position: int) -> int:

@@ -333,6 +333,8 @@ def test_messages_with_a_wrong_content_length_do_not_copy_the_bytes_behind_them_
     assert copied == size + count
 
 
+PROOF = b"probe-0123456789abcdef0123456789abcdef"
+ANSWER = b"RECEIPT\nreceipt-id:" + PROOF + b"\n\n\0\n"
 TINY = b"MESSAGE\n\n\0"
 
 
@@ -364,6 +366,38 @@ def test_what_arrives_does_not_pile_up_behind_a_wrong_content_length_s166() -> N
         before = len(parser._pending)
         parser.feed(TINY * 20_000)
         assert len(parser._pending) < before
+
+
+@pytest.mark.parametrize("size", [1 << 20, 1000])
+@pytest.mark.parametrize(
+    ("length", "body", "proof"),
+    [
+        (b"", b"body", b""),
+        (b"content-length:5\n", b"b\0ody", b""),
+        (b"content-length:1\n", b"body", b""),
+        (b"content-length:40\n", b"body", b""),
+        (b"content-length:90000\n", b"body", PROOF),
+    ],
+    ids=["no length", "right", "too short", "too long", "disproved"],
+)
+def test_very_many_header_lines_are_not_kept_for_a_copy_s166(
+    length: bytes, body: bytes, proof: bytes, size: int
+) -> None:
+    """Looking at all lines of a head of 98 MB for a copy held up all connections for seconds, at each delivery."""
+    parser = FrameParser(LIMITS)
+    text = b"MESSAGE\n" + LINES + length + b"a:b\n" * 6000 + b"\n" + body + b"\0"
+    data, found = BEFORE + text + AFTER, []
+    for at in range(0, len(data), size):
+        found += parser.feed(data[at : at + size])
+    if proof:
+        parser.proof = proof
+        found += parser.feed(ANSWER)
+    assert [content for _, _, content, _ in found][:4] == [b"1", b"", b"2", b""]
+    refusal = found[1][3]
+    assert refusal is not None
+    assert (refusal.whole, refusal.size) == (False, len(text))
+    assert raw_header(found[1][1], b"\nack:") == b"a"
+    assert parser.broken is None
 
 
 def test_header_lines_over_the_limits_are_dropped_in_turns_s166() -> None:
@@ -409,10 +443,6 @@ def test_a_long_body_in_small_pieces_is_looked_at_once() -> None:
     assert searched == 200_000
     ((_, _, body, _),) = parser.feed(b"\0")
     assert len(body) == 200_001
-
-
-PROOF = b"probe-0123456789abcdef0123456789abcdef"
-ANSWER = b"RECEIPT\nreceipt-id:" + PROOF + b"\n\n\0\n"
 
 
 @pytest.mark.parametrize("size", [1, 61, 1 << 20])
@@ -514,6 +544,15 @@ def test_a_body_that_begins_with_many_header_lines_of_the_broker_is_marked_s118(
     """With more than 96 header lines Classic may write ``subscription`` before ``ack``."""
     forged = b"x\nack:ID\\c1\nmessage-id:1\npriority:4\ntimestamp:1\n\nb:v"
     lines = [b"p%d:v" % number for number in range(97)]
+    lines += [b"subscription:secret-1", forged, b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"]
+    data = b"MESSAGE\n" + b"\n".join(lines) + b"\n\nevil\0\n" + INNOCENT
+    assert [is_forged(head) for _, head, _, _ in classic_parser().feed(data)] == [True, False]
+
+
+def test_very_many_header_lines_with_those_of_the_broker_in_the_body_are_marked_s118() -> None:
+    """The ACK or NACK would have a forged id."""
+    forged = b"x\nack:ID\\c1\nmessage-id:1\npriority:4\ntimestamp:1\n\nb:v"
+    lines = [b"p%d:v" % number for number in range(200_000)]
     lines += [b"subscription:secret-1", forged, b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"]
     data = b"MESSAGE\n" + b"\n".join(lines) + b"\n\nevil\0\n" + INNOCENT
     assert [is_forged(head) for _, head, _, _ in classic_parser().feed(data)] == [True, False]
