@@ -3,6 +3,7 @@ frames into bytes. It handles the heart-beats, and the RECEIPT frames with which
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 from collections.abc import Callable
@@ -121,7 +122,7 @@ class StompEngine:
         self._heard_at: float | None = None
         self._awaited = (0, 0.0)
         """The number of the body that is incomplete (``FrameParser.begun``), and the time when the engine began to wait
-        for the rest of this body."""
+        for the rest of this body. The time is infinite after the engine has asked the broker about this body."""
         self.errors_end = True
         self.failed: JMSException | None = None
         self.stream: Stream | None = None
@@ -334,7 +335,8 @@ class StompEngine:
         number, since = self._awaited
         if parser.begun != number:
             self._awaited = parser.begun, now
-        elif now - since >= _PROBE and parser.proof not in self._receipts:
+        elif now - since >= _PROBE:  # also while an answer is missing, because it may be inside this body
+            self._awaited = number, math.inf
             parser.proof = b"%bprobe-%b" % (self.secret, secrets.token_hex(16).encode())
             self._receipts[parser.proof] = _ignored
             self._output.append(b"BEGIN\ntransaction:%b\n\n\0" % parser.proof)

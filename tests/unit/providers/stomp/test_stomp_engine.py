@@ -206,6 +206,18 @@ def test_a_body_that_goes_on_for_long_makes_the_engine_ask_once_by_a_name_that_n
     assert line.engine.tick(9.0) is None
 
 
+def test_each_of_several_wrong_lengths_is_found_out_s166(line: Line) -> None:
+    """The answer about the first was in the body of the second, which then waited for ever."""
+    text = b"MESSAGE\nsubscription:1\ncontent-length:100000\n\nbody\0\n"
+    line.engine.receive_data(3 * text + b"MESSAGE\nsubscription:1\n\ngood\0\n")
+    for seconds in range(0, 14, 2):
+        line.engine.tick(float(seconds))
+        for receipt in re.findall(rb"receipt:(\S+)", line.engine.data_to_send()):
+            line.engine.receive_data(b"RECEIPT\nreceipt-id:%b\n\n\0\n" % receipt)
+    assert line.messages == [(b"body", False)] * 3 + [(b"good", True)]
+    assert not line.engine._receipts
+
+
 def test_a_body_that_comes_at_once_is_not_asked_about(line: Line) -> None:
     line.engine.receive_data(b"MESSAGE\nsubscription:s1\ncontent-length:5\n\nhello\0\n")
     line.engine.tick(1.0)
