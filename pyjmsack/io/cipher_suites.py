@@ -17,6 +17,10 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 """The TLS versions that are safe, from the older one to the newer one. No option makes a context use another
 version."""
 
+_SLOW: Final = "DHE-"
+"""The beginning of OpenSSL's names of the suites in which the broker chooses the size of a prime number. With 10,000
+bits one handshake would hold up all connections of the loop for a second."""
+
 
 def restrict_versions(context: ssl.SSLContext, transport: TransportOptions) -> None:
     """Apply the options ``contextProtocol``, ``enabledProtocols`` and ``disabledProtocols`` to an SSL context.
@@ -42,7 +46,8 @@ def restrict_versions(context: ssl.SSLContext, transport: TransportOptions) -> N
 
 def restrict_suites(context: ssl.SSLContext, transport: TransportOptions) -> None:
     """Apply the options ``enabledCipherSuites`` and ``disabledCipherSuites`` to an SSL context. The names are those of
-    Java or of OpenSSL.
+    Java or of OpenSSL. Suites of TLS 1.2 with a finite-field Diffie-Hellman exchange (DHE) are used only if
+    ``enabledCipherSuites`` names them.
 
     Python cannot choose among the suites of TLS 1.3. Therefore the context uses all of these suites, or does not use
     TLS 1.3.
@@ -51,12 +56,11 @@ def restrict_suites(context: ssl.SSLContext, transport: TransportOptions) -> Non
         InvalidURLException: a name is unknown, or the options leave no suite.
         UnsupportedFeatureException: the options leave some suites of TLS 1.3, but not all.
     """
-    if not transport.enabled_cipher_suites and not transport.disabled_cipher_suites:
-        return
     known = {suite["name"]: suite["protocol"] == "TLSv1.3" for suite in context.get_ciphers()}
     disabled = _named("transport.disabledCipherSuites", transport.disabled_cipher_suites, [*known])
     enabled = _named("transport.enabledCipherSuites", transport.enabled_cipher_suites, [*known])
-    wanted = [name for name in (enabled or known) if name not in disabled]
+    usual = [name for name in known if not name.startswith(_SLOW)]
+    wanted = [name for name in (enabled or usual) if name not in disabled]
     old = [name for name in wanted if not known[name]]
     new = [name for name in wanted if known[name]]
     if new and len(new) < sum(known.values()) and context.maximum_version == ssl.TLSVersion.TLSv1_3:

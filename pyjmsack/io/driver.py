@@ -343,8 +343,11 @@ class Driver(asyncio.BufferedProtocol):
         self._timer = None
         if self._closing:
             return
-        deadline = self._engine.tick(self._loop.time())
-        if deadline is not None and not self._closing:
+        deadline = None
+        with self._net():  # the engine may read bytes that came earlier
+            deadline = self._engine.tick(self._loop.time())
+        # if the engine called retick meanwhile, a second timer would double the timers with each tick
+        if deadline is not None and self._timer is None and not self._closing:
             self._timer = self._loop.call_at(deadline, self._tick)
 
 

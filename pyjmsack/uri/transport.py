@@ -180,7 +180,7 @@ class TransportOptions:
         "transport.enabledCipherSuites",
         LIST,
         "",
-        "the allowed cipher suites, with the names of Java or OpenSSL; empty allows all",
+        "the allowed cipher suites, with the names of Java or OpenSSL; empty allows all but those with DHE",
     )
     disabled_cipher_suites: tuple[str, ...] = option(
         "transport.disabledCipherSuites", LIST, "", "the cipher suites that are not allowed"

@@ -3,6 +3,7 @@ frames into bytes. It handles the heart-beats, and the RECEIPT frames with which
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 from collections.abc import Callable
@@ -121,7 +122,7 @@ class StompEngine:
         self._heard_at: float | None = None
         self._awaited = (0, 0.0)
         """The number of the body that is incomplete (``FrameParser.begun``), and the time when the engine began to wait
-        for the rest of this body."""
+        for the rest of this body. The time is infinite after the engine has asked the broker about this body."""
         self.errors_end = True
         self.failed: JMSException | None = None
         self.stream: Stream | None = None
@@ -153,11 +154,19 @@ class StompEngine:
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the broker."""
         self._received = True
+        if self._trace_bytes:
+            log.debug("<- %s", data.hex())
+        self._read(data)
+        parser = self._parser
+        again = parser.has_more or (parser.waits and parser.begun != self._awaited[0])
+        if again and self.failed is None and self.stream is not None:
+            self.stream.retick()
+
+    def _read(self, data: bytes) -> None:
+        """Handle the frames that these bytes complete, or some of the frames that waited for a turn."""
         last = self._last_message
         if last is not None:
             last.begin_burst()
-        if self._trace_bytes:
-            log.debug("<- %s", data.hex())
         ended: ConsumerEnded | None = None  # the ERROR that names the queue may come behind another one
         try:
             frames = self._parser.feed(data)
@@ -190,8 +199,6 @@ class StompEngine:
             elif self._parser.broken is not None:
                 self._blame(certain=True)
                 self.fail(self._parser.broken)
-            elif self._parser.waits and self._parser.begun != self._awaited[0] and self.stream is not None:
-                self.stream.retick()
         except JMSException as error:
             self._blame(certain=False)
             self.fail(error)
@@ -295,6 +302,12 @@ class StompEngine:
         (STOMP 1.2)."""
         if not self._connected or self.failed is not None:
             return None
+        if self._parser.has_more:
+            self._read(b"")
+            if self.failed is not None:
+                return None
+            if self._parser.has_more:
+                return now
         if self._received or self._heard_at is None:
             self._received, self._heard_at = False, now
         elif self._peer_interval and now - self._heard_at > _PATIENCE * self._peer_interval:
@@ -322,7 +335,8 @@ class StompEngine:
         number, since = self._awaited
         if parser.begun != number:
             self._awaited = parser.begun, now
-        elif now - since >= _PROBE and parser.proof not in self._receipts:
+        elif now - since >= _PROBE:  # also while an answer is missing, because it may be inside this body
+            self._awaited = number, math.inf
             parser.proof = b"%bprobe-%b" % (self.secret, secrets.token_hex(16).encode())
             self._receipts[parser.proof] = _ignored
             self._output.append(b"BEGIN\ntransaction:%b\n\n\0" % parser.proof)

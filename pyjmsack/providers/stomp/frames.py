@@ -48,6 +48,9 @@ used."""
 _LITTLE = 262144
 """Up to this number of bytes, the pending bytes are copied, because frames are cut out of ``bytes`` more quickly. More
 bytes are left where they are. Otherwise each of many frames with a wrong content-length would copy all bytes behind."""
+_TURN = 16384
+"""Behind a frame with a wrong content-length, up to :attr:`Limits.kept` bytes may wait. Only this number of them, and
+as many as arrive, are read before other connections have a turn."""
 _INCOMPLETE = -1
 """What a method returns instead of a position, if the last frame has to wait for more bytes."""
 _LONGEST_NAME = 65536
@@ -104,6 +107,11 @@ class FrameParser:
         """The position where the pending frame's body starts. 0 means that the header lines are not complete."""
         self._searched = 0
         """The position up to which the parser has searched for the end of the frame."""
+        self._turn = 0
+        """The number of pending bytes that the parser may read now."""
+        self.has_more = False
+        """True if the pending bytes may contain complete frames. Then the caller calls :meth:`feed` again, also without
+        bytes, after other connections had a turn."""
         self._skipping: Skipping | None = None
         self._disproved = False
         """True if the proof has shown that the pending frame is shorter than its content-length says."""
@@ -141,10 +149,12 @@ class FrameParser:
 
     def _take(self, data: bytes, frames: list[Frame]) -> None:
         pending = self._pending
+        self._turn = _TURN + len(data)  # more than arrives, so that what is pending does not grow
         if pending:
             pending += data
-            if not self._may_be_complete():
+            if not self.has_more and not self._may_be_complete():
                 return
+            self.has_more = False
             if len(pending) <= _LITTLE:
                 data = bytes(pending)
                 pending.clear()
@@ -157,7 +167,7 @@ class FrameParser:
                 position = self._split(data, position, frames)
             else:
                 position = self._skip(self._skipping, data, position, frames)
-        # an incomplete frame was searched from its beginning to the end of the data
+        # the end of the data is kept: an incomplete frame, or what is left for the next turn
         kept = len(data) - self._searched if position == _INCOMPLETE else len(data)
         if data is pending:
             del pending[:kept]  # which moves nothing
@@ -165,14 +175,23 @@ class FrameParser:
             pending += data[kept:] if kept else data
 
     def _skip(self, skipping: Skipping, data: bytes, position: int, frames: list[Frame]) -> int:
-        end = skipping.feed(data, position)
+        in_place = data is self._pending
+        piece = bytes(data[position : position + self._turn]) if in_place else data[position:]
+        end = skipping.feed(piece)
         if end < 0:
-            if skipping.holds(self.proof, data, position):
+            if skipping.holds(self.proof, piece):
                 raise _malformed(_length_fault(_MESSAGE, skipping.length))
-            return len(data)
+            position += len(piece)
+            return position if position == len(data) else self._pause(data, position)
         frames.append(skipping.frame())
         self._skipping = None
-        return end
+        return position + end
+
+    def _pause(self, data: bytes, position: int) -> int:
+        """Leave the bytes from ``position`` on for the next turn."""
+        self.has_more = True
+        self._searched = len(data) - position
+        return _INCOMPLETE
 
     def _may_be_complete(self) -> bool:
         """Return True if the parser should read the pending frame again, because it may be complete or is too large to
@@ -210,10 +229,13 @@ class FrameParser:
 
         Returns:
             The position of a frame that must be skipped, or the end of ``data``. ``_INCOMPLETE`` if the last frame is
-            incomplete and has to be kept until more bytes arrive.
+            incomplete and has to be kept until more bytes arrive, or if the other frames have to wait for a turn.
         """
         limits, size, in_place = self._limits, len(data), data is self._pending
+        turn_end = position + self._turn if in_place else size
         while position < size:
+            if position >= turn_end and size - position > _LITTLE:
+                return self._pause(data, position)
             if data[position] == 10 or data[position] == 13:  # a heart-beat, or the line end that may follow a frame
                 position += 1
                 continue
@@ -255,10 +277,13 @@ class FrameParser:
                 return self._too_large(command, position)
             if body_end < 0:
                 return self._keep(data, position, body=body - position)
-            refusal = None if reason is None else Refusal(reason, True, body_end + 1 - position)
             text = data[body:body_end]
             if own_line is not None and text.find(_ACK_LINE) >= 0 and _begins_with_lines(head, bytes(text)):
                 head += FORGED
+            if reason is not None and len(head) > limits.head and not head.endswith(FORGED):
+                # a copy of so many lines would be refused too, and a look at all of them at once would take seconds
+                return self._start_skipping(reason, position, to_nul=start == body)
+            refusal = None if reason is None else Refusal(reason, True, body_end + 1 - position)
             frames.append((command, head, bytes(text) if in_place else text, refusal))
             position = body_end + 1
         return size
@@ -270,8 +295,8 @@ class FrameParser:
         self._searched = len(data) - position
         return _INCOMPLETE
 
-    def _start_skipping(self, reason: str, position: int) -> int:
-        self._skipping = Skipping(reason, self._limits.header_line, self.own_line)
+    def _start_skipping(self, reason: str, position: int, *, to_nul: bool = False) -> int:
+        self._skipping = Skipping(reason, self._limits.header_line, self.own_line, to_nul=to_nul)
         self.begun += 1
         return position
 
@@ -333,9 +358,11 @@ class Skipping:
         reason: the reason why the frame is refused.
         longest: the largest number of bytes of a header line that is kept.
         own_line: :attr:`FrameParser.own_line`.
+        to_nul: whether the first NUL ends the body, whatever the content-length says.
     """
 
-    def __init__(self, reason: str, longest: int, own_line: bytes | None = None) -> None:
+    def __init__(self, reason: str, longest: int, own_line: bytes | None = None, *, to_nul: bool = False) -> None:
+        self._to_nul = to_nul
         self._reason = reason
         self._own_line = own_line
         self._longest = min(longest, _LONGEST_NAME)
@@ -360,28 +387,24 @@ class Skipping:
         """The content-length as it came. Empty if the frame has none."""
         return raw_header(self._lines.get(b"content-length", b""), b"\ncontent-length:") or b""
 
-    def holds(self, proof: bytes | None, data: bytes, position: int) -> bool:
+    def holds(self, proof: bytes | None, data: bytes) -> bool:
         """Return True if the body contains ``proof``. The content-length of the frame is then wrong, as
         :attr:`FrameParser.proof` explains. The parser calls this for each piece of the body, in order."""
         if proof is None or not self.measured:
             return False
-        text = self._tail + data[position:]
+        text = self._tail + data
         self._tail = text[-len(proof) :]
         return proof in text
 
-    def feed(self, data: bytes, position: int) -> int:
-        """Read more bytes, from ``position`` on. Return the position where the frame ended, or -1 if the frame is still
-        incomplete."""
-        start = position
-        if not self._in_body:
-            position = self._read_head(data[position:] if position else data, position)
+    def feed(self, data: bytes) -> int:
+        """Read more bytes. Return the position where the frame ended, or -1 if the frame is still incomplete."""
+        position = 0 if self._in_body else self._read_head(data)
         end = -1 if position < 0 else self._read_body(data, position)
-        self._size += (len(data) if end < 0 else end) - start
+        self._size += len(data) if end < 0 else end
         return end
 
-    def _read_head(self, data: bytes, offset: int) -> int:
-        """Return the position where the body starts, or -1 if the header lines are still incomplete. ``offset`` is the
-        position of ``data`` in the received bytes."""
+    def _read_head(self, data: bytes) -> int:
+        """Return the position where the body starts, or -1 if the header lines are still incomplete."""
         kept = len(self._tail)
         text = self._tail + data
         match = _HEAD_END.search(text)
@@ -397,8 +420,8 @@ class Skipping:
             return -1
         self._in_body, self._tail = True, b""
         declared = _length(self.length)
-        self._rest = None if declared < 0 else declared
-        return offset + match.end() - kept
+        self._rest = None if declared < 0 or self._to_nul else declared
+        return match.end() - kept
 
     def _read_body(self, data: bytes, position: int) -> int:
         if self._rest is None:

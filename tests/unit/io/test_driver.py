@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import socket
 import ssl
@@ -272,6 +273,34 @@ def test_a_deadline_that_came_nearer_replaces_the_old_one(parts: Parts) -> None:
     driver.retick()
     loop.fire()
     assert loop.pending() == [100.2]
+
+
+def test_an_engine_that_asks_for_a_tick_in_a_tick_has_one_timer(parts: Parts) -> None:
+    """Two timers would double with each turn of the loop."""
+    driver, engine, _, loop = parts
+    loop.timers.clear()
+    driver._timer = None
+    engine.tick = lambda now: driver.retick() or now + 5.0  # type: ignore[method-assign]
+    driver.retick()
+    loop.fire()
+    loop.fire()
+    assert loop.pending() == [100.0]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), KeyboardInterrupt()])
+def test_an_error_in_a_tick_ends_the_connection(parts: Parts, error: BaseException) -> None:
+    """S127: the frames that a tick reads would be lost, and their callers would wait for ever."""
+    driver, engine, transport, loop = parts
+
+    def tick(now: float) -> float:
+        raise error
+
+    engine.tick = tick  # type: ignore[method-assign]
+    driver.retick()
+    with contextlib.suppress(KeyboardInterrupt):
+        loop.fire()
+    assert isinstance(engine.lost[0], ConnectionLostException)
+    assert transport.state == "aborted"
 
 
 def test_close_writes_what_is_left(parts: Parts) -> None:

@@ -378,6 +378,27 @@ def test_java_s_names_of_the_suites_of_tls_1_2_are_understood() -> None:
     ]
 
 
+def suites(context: ssl.SSLContext) -> list[str]:
+    return [suite["name"] for suite in context.get_ciphers()]
+
+
+@pytest.mark.parametrize("disabled", [(), (SUITE,)])
+def test_a_broker_chooses_no_size_of_diffie_hellman_unless_the_url_allows_it(disabled: tuple[str, ...]) -> None:
+    """With 10,000 bits each handshake held up all connections of the loop for a second."""
+    usual = suites(ssl.create_default_context())
+    slow = [name for name in usual if name.startswith("DHE-")]
+    assert slow
+    expected = [name for name in usual if name not in (*slow, *disabled)]
+    assert suites(client_context(TransportOptions(disabled_cipher_suites=disabled), None)) == expected
+    named = client_context(TransportOptions(enabled_cipher_suites=(slow[0], *ALL_OF_1_3)), None)
+    assert suites(named) == [*ALL_OF_1_3, slow[0]]
+
+
+def test_the_suites_of_an_ssl_context_of_the_program_stay() -> None:
+    own = ssl.create_default_context()
+    assert suites(client_context(TransportOptions(), own)) == suites(ssl.create_default_context())
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -206,6 +206,18 @@ def test_a_body_that_goes_on_for_long_makes_the_engine_ask_once_by_a_name_that_n
     assert line.engine.tick(9.0) is None
 
 
+def test_each_of_several_wrong_lengths_is_found_out_s166(line: Line) -> None:
+    """The answer about the first was in the body of the second, which then waited for ever."""
+    text = b"MESSAGE\nsubscription:1\ncontent-length:100000\n\nbody\0\n"
+    line.engine.receive_data(3 * text + b"MESSAGE\nsubscription:1\n\ngood\0\n")
+    for seconds in range(0, 14, 2):
+        line.engine.tick(float(seconds))
+        for receipt in re.findall(rb"receipt:(\S+)", line.engine.data_to_send()):
+            line.engine.receive_data(b"RECEIPT\nreceipt-id:%b\n\n\0\n" % receipt)
+    assert line.messages == [(b"body", False)] * 3 + [(b"good", True)]
+    assert not line.engine._receipts
+
+
 def test_a_body_that_comes_at_once_is_not_asked_about(line: Line) -> None:
     line.engine.receive_data(b"MESSAGE\nsubscription:s1\ncontent-length:5\n\nhello\0\n")
     line.engine.tick(1.0)
@@ -214,6 +226,31 @@ def test_a_body_that_comes_at_once_is_not_asked_about(line: Line) -> None:
 
 
 # -- bodies that are read while they are sent -------------------------------------------------------------------
+
+
+def test_what_waited_behind_a_wrong_content_length_arrives_without_another_byte_s166(line: Line) -> None:
+    """Other connections have a turn between its parts."""
+    message = b"MESSAGE\nsubscription:1\n\nx\0"
+    body = b"body\0" + message * 20_000
+    line.engine.receive_data(b"MESSAGE\nsubscription:1\ncontent-length:%d\n\n" % len(body) + body)
+    line.engine.receive_data(b"\n" + message)
+    turns = 0
+    while line.engine.tick(7.0) == 7.0:
+        turns += 1
+    assert line.messages == [(b"body", False)] + [(b"x", True)] * 20_001
+    assert turns > 5
+    assert line.failure is None
+
+
+@pytest.mark.parametrize("end", [b"HELLO\n\n\0", b"ERROR\nmessage:no\n\n\0"])
+def test_the_end_behind_a_wrong_content_length_is_told_in_its_turn_s166(line: Line, end: bytes) -> None:
+    body = b"body\0" + b"\n" * 400_000
+    line.engine.receive_data(b"MESSAGE\nsubscription:1\ncontent-length:%d\n\n" % len(body) + body)
+    line.engine.receive_data(b"\n" + end)
+    assert line.failure is None
+    while line.engine.tick(7.0) is not None:
+        assert line.failure is None
+    assert isinstance(line.failure, JMSException)
 
 
 def test_a_frame_leaves_piece_by_piece_and_others_behind_it_s168(line: Line) -> None:

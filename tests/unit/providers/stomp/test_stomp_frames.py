@@ -298,6 +298,8 @@ def test_pending_bytes_give_the_same_frames_whether_they_are_copied_or_not(
         expected = copying.feed(piece)
         with patch.object(frames, "_LITTLE", 0):
             found = in_place.feed(piece)
+            while in_place.has_more:
+                found += in_place.feed(b"")
         assert found == expected
         assert {type(part) for *parts, _ in found for part in parts} <= {bytes}
         assert (in_place.waits, in_place.begun, str(in_place.broken)) == (
@@ -331,6 +333,89 @@ def test_messages_with_a_wrong_content_length_do_not_copy_the_bytes_behind_them_
     assert copied == size + count
 
 
+PROOF = b"probe-0123456789abcdef0123456789abcdef"
+ANSWER = b"RECEIPT\nreceipt-id:" + PROOF + b"\n\n\0\n"
+TINY = b"MESSAGE\n\n\0"
+
+
+@pytest.mark.parametrize(("unit", "count"), [(TINY, 300_000), (b"\n", 0)], ids=["frames", "line feeds"])
+def test_what_waited_behind_a_wrong_content_length_is_read_in_turns_s166(unit: bytes, count: int) -> None:
+    """100 MB of tiny frames or line feeds in the body of one message held up all connections of the process."""
+    parser = FrameParser(Limits())
+    body = b"body\0" + unit * (3_000_000 // len(unit))
+    assert parser.feed(b"MESSAGE\n%scontent-length:%d\n\n" % (LINES, len(body)) + body) == []
+    found = parser.feed(b"\n" + BEFORE)
+    assert found[0][2] == b"body"
+    while parser.has_more:
+        before = len(parser._pending)
+        turn = parser.feed(b"")
+        assert before - len(parser._pending) <= frames._LITTLE + frames._TURN
+        found += turn
+    assert len(found) == 2 + count
+    assert found[-1][2] == b"1"
+    assert parser.broken is None
+
+
+def test_what_arrives_does_not_pile_up_behind_a_wrong_content_length_s166() -> None:
+    parser = FrameParser(Limits())
+    body = b"body\0" + TINY * 100_000
+    parser.feed(b"MESSAGE\ncontent-length:%d\n\n" % len(body) + body)
+    parser.feed(b"\n")
+    assert parser.has_more
+    while parser.has_more:
+        before = len(parser._pending)
+        parser.feed(TINY * 20_000)
+        assert len(parser._pending) < before
+
+
+@pytest.mark.parametrize("size", [1 << 20, 1000])
+@pytest.mark.parametrize(
+    ("length", "body", "proof"),
+    [
+        (b"", b"body", b""),
+        (b"content-length:5\n", b"b\0ody", b""),
+        (b"content-length:1\n", b"body", b""),
+        (b"content-length:40\n", b"body", b""),
+        (b"content-length:90000\n", b"body", PROOF),
+    ],
+    ids=["no length", "right", "too short", "too long", "disproved"],
+)
+def test_very_many_header_lines_are_not_kept_for_a_copy_s166(
+    length: bytes, body: bytes, proof: bytes, size: int
+) -> None:
+    """Looking at all lines of a head of 98 MB for a copy held up all connections for seconds, at each delivery."""
+    parser = FrameParser(LIMITS)
+    text = b"MESSAGE\n" + LINES + length + b"a:b\n" * 6000 + b"\n" + body + b"\0"
+    data, found = BEFORE + text + AFTER, []
+    for at in range(0, len(data), size):
+        found += parser.feed(data[at : at + size])
+    if proof:
+        parser.proof = proof
+        found += parser.feed(ANSWER)
+    assert [content for _, _, content, _ in found][:4] == [b"1", b"", b"2", b""]
+    refusal = found[1][3]
+    assert refusal is not None
+    assert (refusal.whole, refusal.size) == (False, len(text))
+    assert raw_header(found[1][1], b"\nack:") == b"a"
+    assert parser.broken is None
+
+
+def test_header_lines_over_the_limits_are_dropped_in_turns_s166() -> None:
+    """A head of 100 MB held up all connections of the process at its last byte."""
+    parser = FrameParser(Limits(body=3_000_000, header_line=1000))
+    parser.feed(b"MESSAGE\n" + LINES + b"a:b\n" * 749_900)
+    assert parser.feed(b"a:b\n" * 1000) == []
+    turns = 0
+    while parser.has_more:
+        assert parser.feed(b"") == []
+        turns += 1
+    assert turns > 3_000_000 / (frames._LITTLE + frames._TURN)
+    ((_, head, _, refusal), last) = parser.feed(b"\nbody\0" + BEFORE)
+    assert refusal is not None
+    assert decode_head(head) == NAMED
+    assert last[2] == b"1"
+
+
 def test_a_declared_body_takes_no_memory_before_it_comes() -> None:
     tracemalloc.start()
     try:
@@ -358,10 +443,6 @@ def test_a_long_body_in_small_pieces_is_looked_at_once() -> None:
     assert searched == 200_000
     ((_, _, body, _),) = parser.feed(b"\0")
     assert len(body) == 200_001
-
-
-PROOF = b"probe-0123456789abcdef0123456789abcdef"
-ANSWER = b"RECEIPT\nreceipt-id:" + PROOF + b"\n\n\0\n"
 
 
 @pytest.mark.parametrize("size", [1, 61, 1 << 20])
@@ -463,6 +544,15 @@ def test_a_body_that_begins_with_many_header_lines_of_the_broker_is_marked_s118(
     """With more than 96 header lines Classic may write ``subscription`` before ``ack``."""
     forged = b"x\nack:ID\\c1\nmessage-id:1\npriority:4\ntimestamp:1\n\nb:v"
     lines = [b"p%d:v" % number for number in range(97)]
+    lines += [b"subscription:secret-1", forged, b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"]
+    data = b"MESSAGE\n" + b"\n".join(lines) + b"\n\nevil\0\n" + INNOCENT
+    assert [is_forged(head) for _, head, _, _ in classic_parser().feed(data)] == [True, False]
+
+
+def test_very_many_header_lines_with_those_of_the_broker_in_the_body_are_marked_s118() -> None:
+    """The ACK or NACK would have a forged id."""
+    forged = b"x\nack:ID\\c1\nmessage-id:1\npriority:4\ntimestamp:1\n\nb:v"
+    lines = [b"p%d:v" % number for number in range(200_000)]
     lines += [b"subscription:secret-1", forged, b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"]
     data = b"MESSAGE\n" + b"\n".join(lines) + b"\n\nevil\0\n" + INNOCENT
     assert [is_forged(head) for _, head, _, _ in classic_parser().feed(data)] == [True, False]
