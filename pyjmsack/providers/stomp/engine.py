@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import re
 import secrets
+import time
 from collections.abc import Callable
 from typing import Protocol, cast
 
@@ -42,6 +43,9 @@ sends no more heart-beats than this, even if the broker asks for more.
 _PROBE = 1.0
 """A body that is still incomplete after this number of seconds may have a wrong content-length. The engine then sends a
 request, whose answer shows whether the body has ended."""
+_LAST = 0.5
+"""The number of seconds for which the engine reads what arrived before the end of the stream. Usual frames of the
+longest body take less. A hostile broker may have sent millions of frames."""
 _GROUP = 64
 """The largest number of requests that share one RECEIPT."""
 _GROUP_BYTES = 1 << 16
@@ -294,20 +298,24 @@ class StompEngine:
         self.flush()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End the connection, because the stream ended and no RECEIPT will come."""
-        self.fail(loss(error))
+        """End the connection, because the stream ended. The frames that had arrived before count: one may be the
+        RECEIPT of a send, or an ERROR with a reason."""
+        until = time.monotonic() + _LAST
+        try:
+            while self._parser.has_more and self.failed is None and time.monotonic() < until:
+                self._read(b"")
+        finally:
+            self.fail(loss(error))
 
     def tick(self, now: float) -> float | None:
         """Send a heart-beat if nothing else was sent lately. End the connection if the broker was silent for too long
         (STOMP 1.2)."""
+        if self._parser.has_more and self.failed is None:
+            self._read(b"")
+            if self._parser.has_more and self.failed is None:
+                return now
         if not self._connected or self.failed is not None:
             return None
-        if self._parser.has_more:
-            self._read(b"")
-            if self.failed is not None:
-                return None
-            if self._parser.has_more:
-                return now
         if self._received or self._heard_at is None:
             self._received, self._heard_at = False, now
         elif self._peer_interval and now - self._heard_at > _PATIENCE * self._peer_interval:

@@ -242,6 +242,20 @@ def test_what_waited_behind_a_wrong_content_length_arrives_without_another_byte_
     assert line.failure is None
 
 
+def test_what_still_waits_at_the_end_of_the_stream_counts_s166(line: Line) -> None:
+    """A RECEIPT that had arrived confirms its send. Otherwise a failover would send the message a second time."""
+    line.send("a")
+    line.engine.data_to_send()
+    body = b"body\0" + b"MESSAGE\nsubscription:1\n\nx\0" * 20_000
+    line.engine.receive_data(b"MESSAGE\nsubscription:1\ncontent-length:%d\n\n" % len(body) + body)
+    line.engine.receive_data(b"\nRECEIPT\nreceipt-id:1\n\n\0")
+    assert not line.answers
+    line.engine.connection_lost(None)
+    assert line.outcomes() == {"a": None}
+    assert len(line.messages) == 20_001
+    assert isinstance(line.failure, ConnectionLostException)
+
+
 @pytest.mark.parametrize("end", [b"HELLO\n\n\0", b"ERROR\nmessage:no\n\n\0"])
 def test_the_end_behind_a_wrong_content_length_is_told_in_its_turn_s166(line: Line, end: bytes) -> None:
     body = b"body\0" + b"\n" * 400_000
