@@ -35,7 +35,7 @@ from pyjmsack.spi.spellings import (
     LONGEST_TEXT,
     ORDERS,
     check_composite,
-    check_name,
+    check_destination_name,
     check_orders,
     check_storable,
     check_texts,
@@ -291,7 +291,7 @@ class Producer:
             raise InvalidDestinationException(f"{target!r} is not a destination; use session.create_queue(name)")
         if target.is_temporary and getattr(target, "deleted", False):
             raise InvalidDestinationException(f"temporary destination {target.name} was deleted (S68)")
-        check_name(target, self._channel.metadata)
+        check_destination_name(target, self._channel.metadata)
         return target
 
     # -- the way out --------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pyjmsack.loggers import get_logger
 from pyjmsack.selector import check_selector
 from pyjmsack.spi.demands import check_consumer
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, SessionInfo, Subscription
-from pyjmsack.spi.spellings import check_name
+from pyjmsack.spi.spellings import check_destination_name
 from pyjmsack.types import AckMode
 from pyjmsack.uri import DestinationOptions, parse_destination_options
 
@@ -36,7 +36,7 @@ def check_destination(destination: object, metadata: ConnectionMetadata | None) 
         raise InvalidDestinationException(f"{destination!r} is not a destination; use session.create_queue(name) (S67)")
     if destination.is_temporary and getattr(destination, "deleted", False):
         raise InvalidDestinationException(f"temporary destination {destination.name} was deleted (S68)")
-    check_name(destination, metadata)
+    check_destination_name(destination, metadata)
 
 
 class Sources:

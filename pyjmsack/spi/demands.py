@@ -10,7 +10,7 @@ from pyjmsack.destination import Destination
 from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.spi.features import FEATURES, Level
 from pyjmsack.spi.resources import ConnectionMetadata, ConsumerInfo, ProducerInfo, SessionInfo
-from pyjmsack.spi.spellings import check_name
+from pyjmsack.spi.spellings import check_destination_name
 
 __all__ = ["check_consumer", "check_producer", "check_session", "is_dead_letter_queue", "require"]
 
@@ -30,14 +30,14 @@ def require(metadata: ConnectionMetadata, feature: str) -> None:
 
 
 def check_consumer(metadata: ConnectionMetadata, info: ConsumerInfo) -> None:
-    """Raise an error if a consumer needs a feature that this protocol and broker lack (S119, S144, S147), or a name
-    (S67).
+    """Raise an error if a consumer needs a feature that this protocol and broker lack (S119, S144, S147), or if this
+    broker would treat the name of its destination differently (S67).
 
     Raises:
         UnsupportedFeatureException: the broker lacks a feature; see :func:`require`.
-        InvalidDestinationException: this broker would treat the name of the destination differently.
+        InvalidDestinationException: see ``check_destination_name``.
     """
-    check_name(info.destination, metadata)
+    check_destination_name(info.destination, metadata)
     subscription = info.subscription
     asked = {
         "browser": info.browser,
@@ -57,10 +57,10 @@ def check_producer(metadata: ConnectionMetadata, info: ProducerInfo) -> None:
     """Raise an error if this broker would treat the name of the producer's destination differently (S67).
 
     Raises:
-        InvalidDestinationException: see ``check_name``.
+        InvalidDestinationException: see ``check_destination_name``.
     """
     if info.destination is not None:
-        check_name(info.destination, metadata)
+        check_destination_name(info.destination, metadata)
 
 
 def check_session(metadata: ConnectionMetadata, info: SessionInfo, *, strict: bool) -> None:

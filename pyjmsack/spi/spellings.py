@@ -16,8 +16,8 @@ __all__ = [
     "LONGEST_TEXT",
     "ORDERS",
     "check_composite",
+    "check_destination_name",
     "check_message",
-    "check_name",
     "check_orders",
     "check_storable",
     "check_target",
@@ -147,7 +147,7 @@ def _is_cron(field: str, least: int, most: int) -> bool:
     return True
 
 
-def check_name(destination: Destination, metadata: ConnectionMetadata | None) -> None:
+def check_destination_name(destination: Destination, metadata: ConnectionMetadata | None) -> None:
     """Refuse a destination whose name this broker would treat differently, or could not store (S67).
 
     Raises:

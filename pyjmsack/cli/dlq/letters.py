@@ -22,12 +22,12 @@ from pyjmsack.cli.managing import opened_manager
 from pyjmsack.cli.options import Login
 from pyjmsack.cli.resending import first_destination
 from pyjmsack.management import ManagementDeniedError, Manager, UnknownQueueError
+from pyjmsack.management.artemis import ADDRESS as MANAGEMENT
 
 __all__ = ["Choice", "Places", "cause_of", "choice_of", "dead_letter_queue", "origin_of", "place_of"]
 
 _MOST_PLACES = 1024
 """The largest number of queues about which the answer of the broker is remembered."""
-_MANAGEMENT = "activemq.management"
 _ORIGIN = "_AMQ_ORIG_QUEUE"
 _ADDRESS = "_AMQ_ORIG_ADDRESS"
 _EXPIRED = "_AMQ_ACTUAL_EXPIRY"
@@ -60,7 +60,7 @@ def place_of(message: Message, queue: str) -> Queue | None:
     origin = origin_of(message, queue)
     if origin is None or origin.startswith("topic://"):  # a topic would hand the letter to each of its subscribers
         return None
-    if origin.partition("::")[0] == _MANAGEMENT:  # a stranger wrote the letter, and Artemis would carry out its order
+    if origin.partition("::")[0] == MANAGEMENT:  # a stranger wrote the letter, and Artemis would carry out its order
         return None
     return Queue._literal(origin)
 

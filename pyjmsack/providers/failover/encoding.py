@@ -12,7 +12,7 @@ from pyjmsack.spi.demands import require
 from pyjmsack.spi.envelope import Payload, StreamedPayload
 from pyjmsack.spi.provider import Provider
 from pyjmsack.spi.resources import ConnectionMetadata
-from pyjmsack.spi.spellings import check_message, check_name
+from pyjmsack.spi.spellings import check_destination_name, check_message
 
 __all__ = ["Encoding", "MemberEncoder", "translate"]
 
@@ -49,7 +49,7 @@ class MemberEncoder(partial[Payload]):
         Raises:
             InvalidDestinationException: this broker would treat the name differently, or could not store it (S67).
         """
-        check_name(destination, encoding.metadata)  # the core checked the name for an earlier broker
+        check_destination_name(destination, encoding.metadata)  # the core checked the name for an earlier broker
         made = cls(encoding.provider.encoder(destination))
         made.encoding = encoding
         made.destination = destination

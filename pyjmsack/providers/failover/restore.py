@@ -40,7 +40,7 @@ and a loop of ``asyncio`` has other work to do."""
 
 _MAY_PASS = (ConnectionLostException, RequestTimedOutException, ResourceAllocationException)
 """Errors that say nothing about the destination. Another broker, or the same broker later, may accept the link. A
-missing permission is not among them, because Artemis says so of a queue that is gone and that the user may not create.
+missing permission is not among them. It is Artemis's answer if a queue is gone and the user may not create queues.
 """
 
 Suspect = SessionInfo | ProducerInfo | ConsumerInfo

@@ -44,8 +44,8 @@ _PROBE = 1.0
 """A body that is still incomplete after this number of seconds may have a wrong content-length. The engine then sends a
 request, whose answer shows whether the body has ended."""
 _LAST = 0.5
-"""The number of seconds for which the engine reads what arrived before the end of the stream. Usual frames of the
-longest body take less. A hostile broker may have sent millions of frames."""
+"""The number of seconds for which the engine reads the frames that arrived before the end of the stream. There is a
+limit, because a hostile broker may have sent millions of frames. Frames of usual sizes take less time."""
 _GROUP = 64
 """The largest number of requests that share one RECEIPT."""
 _GROUP_BYTES = 1 << 16

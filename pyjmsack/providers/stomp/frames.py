@@ -49,8 +49,8 @@ _LITTLE = 262144
 """Up to this number of bytes, the pending bytes are copied, because frames are cut out of ``bytes`` more quickly. More
 bytes are left where they are. Otherwise each of many frames with a wrong content-length would copy all bytes behind."""
 _TURN = 16384
-"""Behind a frame with a wrong content-length, up to :attr:`Limits.kept` bytes may wait. Only this number of them, and
-as many as arrive, are read before other connections have a turn."""
+"""The number of waiting bytes that the parser reads in one turn, beside as many as have just arrived. Behind a frame
+with a wrong content-length up to :attr:`Limits.kept` bytes may wait. Other connections have turns between the parts."""
 _INCOMPLETE = -1
 """What a method returns instead of a position, if the last frame has to wait for more bytes."""
 _LONGEST_NAME = 65536

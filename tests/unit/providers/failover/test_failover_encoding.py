@@ -77,10 +77,16 @@ def encoding(codec: Any, version: str = "1") -> Encoding:
     return Encoding(codec, ConnectionMetadata("any", "", "", "", broker=f"{codec.name} {version}"))
 
 
-def kept(codec: Any, message: Message) -> Any:
+def sent(message: Message, first: Encoding, destination: Destination = QUEUE) -> Any:
     """Return a send of the message, kept since its broker is lost."""
-    encoder = MemberEncoder.of(encoding(codec), QUEUE)
-    return SimpleNamespace(payload=encoder(message, 0), encoder=encoder, encoding=encoder.encoding)
+    encoder = MemberEncoder.of(first, destination)
+    message._destination = destination
+    return SimpleNamespace(payload=encoder(message, 0), encoder=encoder, encoding=first)
+
+
+def kept(codec: Any, message: Message) -> Any:
+    """Return such a send, of a broker of which only the name counts."""
+    return sent(message, encoding(codec))
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -120,13 +126,6 @@ def test_only_a_message_with_a_reply_to_that_has_a_new_name_is_encoded_again_for
 
 def at(codec: Any, protocol: str) -> Encoding:
     return Encoding(codec, ConnectionMetadata(protocol, "", "", "", broker=codec.name))
-
-
-def sent(message: Message, first: Encoding, destination: Destination = QUEUE) -> Any:
-    """Return a send of the message, kept since its broker is lost."""
-    encoder = MemberEncoder.of(first, destination)
-    message._destination = destination
-    return SimpleNamespace(payload=encoder(message, 0), encoder=encoder, encoding=first)
 
 
 def with_property(name: str, value: Any) -> Message:

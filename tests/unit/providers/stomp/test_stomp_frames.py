@@ -540,19 +540,12 @@ def test_an_empty_line_in_the_name_of_a_property_does_not_end_the_head_on_classi
     assert frames[1][1] == b"\n" + length + b"\n".join(lines) + FORGED
 
 
-def test_a_body_that_begins_with_many_header_lines_of_the_broker_is_marked_s118() -> None:
-    """With more than 96 header lines Classic may write ``subscription`` before ``ack``."""
+@pytest.mark.parametrize("count", [97, 200_000])
+def test_a_body_that_begins_with_many_header_lines_of_the_broker_is_marked_s118(count: int) -> None:
+    """The ACK or NACK would have a forged id. With more than 96 header lines Classic may write ``subscription`` before
+    ``ack``, and a refused message with 1 MiB of lines is kept only if it is marked."""
     forged = b"x\nack:ID\\c1\nmessage-id:1\npriority:4\ntimestamp:1\n\nb:v"
-    lines = [b"p%d:v" % number for number in range(97)]
-    lines += [b"subscription:secret-1", forged, b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"]
-    data = b"MESSAGE\n" + b"\n".join(lines) + b"\n\nevil\0\n" + INNOCENT
-    assert [is_forged(head) for _, head, _, _ in classic_parser().feed(data)] == [True, False]
-
-
-def test_very_many_header_lines_with_those_of_the_broker_in_the_body_are_marked_s118() -> None:
-    """The ACK or NACK would have a forged id."""
-    forged = b"x\nack:ID\\c1\nmessage-id:1\npriority:4\ntimestamp:1\n\nb:v"
-    lines = [b"p%d:v" % number for number in range(200_000)]
+    lines = [b"p%d:v" % number for number in range(count)]
     lines += [b"subscription:secret-1", forged, b"ack:ID\\c2", b"message-id:ID\\cm2", b"timestamp:2"]
     data = b"MESSAGE\n" + b"\n".join(lines) + b"\n\nevil\0\n" + INNOCENT
     assert [is_forged(head) for _, head, _, _ in classic_parser().feed(data)] == [True, False]
