@@ -51,6 +51,7 @@ LIMITS = {
     "the command of a STOMP frame": "providers/stomp/frames.py _LONGEST_COMMAND",
     "a header line that is kept": "providers/stomp/frames.py _LONGEST_NAME",
     "seconds until the broker is asked whether": "providers/stomp/engine.py _PROBE",
+    "the same, after one `content-length` of": "providers/stomp/engine.py _PROBE_AGAIN",
     "nested values in a message": "providers/amqp/wire.py MAX_DEPTH",
     "values in a frame of AMQP": "providers/amqp/engine/performatives.py _MOST_VALUES",
     "nested values of an object message": "message/object.py MAX_DEPTH",
@@ -237,7 +238,8 @@ EVERY_OPTION = {**OPTIONS, **DESTINATION_OPTIONS}
 @pytest.mark.parametrize("what", LIMITS)
 def test_a_fixed_limit_is_that_of_the_code(what: str) -> None:
     found = [limit for name, limit, _ in ROWS if name.startswith(what)]
-    value = f"{int(constants()[LIMITS[what]]):,}"
+    number = constants()[LIMITS[what]]
+    value = str(number) if number < 1 else f"{int(number):,}"
     if what == "frames that the peer must accept":
         value = f"at least {value}"
     if what == "rounds of hashing":

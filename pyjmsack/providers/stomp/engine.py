@@ -43,6 +43,9 @@ sends no more heart-beats than this, even if the broker asks for more.
 _PROBE = 1.0
 """A body that is still incomplete after this number of seconds may have a wrong content-length. The engine then sends a
 request, whose answer shows whether the body has ended."""
+_PROBE_AGAIN = 0.05
+"""The same number of seconds on a connection that already had a content-length that was too high. A producer may send
+many such messages, and the other consumers of the connection wait meanwhile."""
 _LAST = 0.5
 """The number of seconds for which the engine reads the frames that arrived before the end of the stream. There is a
 limit, because a hostile broker may have sent millions of frames. Frames of usual sizes take less time."""
@@ -328,8 +331,13 @@ class StompEngine:
         waits = [interval * _EARLY for interval in (self._interval, self._peer_interval) if interval]
         if self._parser.waits:
             self._doubt(now)
-            waits.append(_PROBE)
+            waits.append(self._body_wait)
         return now + min(waits) if waits else None
+
+    @property
+    def _body_wait(self) -> float:
+        """The number of seconds that the rest of a body may take before the engine asks the broker about this body."""
+        return _PROBE_AGAIN if self._parser.doubtful else _PROBE
 
     def _doubt(self, now: float) -> None:
         """Ask the broker whether the pending body has ended, if the rest of the body does not come.
@@ -343,7 +351,7 @@ class StompEngine:
         number, since = self._awaited
         if parser.begun != number:
             self._awaited = parser.begun, now
-        elif now - since >= _PROBE:  # also while an answer is missing, because it may be inside this body
+        elif now - since >= self._body_wait:  # also while an answer is missing, because it may be inside this body
             self._awaited = number, math.inf
             parser.proof = b"%bprobe-%b" % (self.secret, secrets.token_hex(16).encode())
             self._receipts[parser.proof] = _ignored

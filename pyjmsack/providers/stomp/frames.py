@@ -115,6 +115,8 @@ class FrameParser:
         self._skipping: Skipping | None = None
         self._disproved = False
         """True if the proof has shown that the pending frame is shorter than its content-length says."""
+        self.doubtful = False
+        """True if a content-length of this connection was too high. Then the next one may be too high as well."""
         self.begun = 0
         """The number of bodies so far that arrived in more than one piece. While :attr:`waits` is true, this number
         also identifies the incomplete body."""
@@ -271,7 +273,8 @@ class FrameParser:
                 if start >= size and not self._disproved:
                     return self._keep(data, position, body=body - position, wanted=start + 1 - position)
                 if declared < 0 or self._disproved or data[start]:  # wrong length: the body ends at the first NUL
-                    reason, start, self._disproved = _length_fault(command, length), body, False
+                    reason, start = _length_fault(command, length), body
+                    self.doubtful, self._disproved = self.doubtful or self._disproved, False
             body_end = data.find(b"\0", start)
             if (size if body_end < 0 else body_end) - body > limits.body:
                 return self._too_large(command, position)

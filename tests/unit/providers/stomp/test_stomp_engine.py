@@ -218,6 +218,20 @@ def test_each_of_several_wrong_lengths_is_found_out_s166(line: Line) -> None:
     assert not line.engine._receipts
 
 
+def test_a_row_of_wrong_lengths_does_not_cost_a_second_each_s166(line: Line) -> None:
+    """After the first one the engine asks sooner. A second for each let one producer stop all consumers beside it."""
+    text = b"MESSAGE\nsubscription:1\ncontent-length:100000\n\nbody\0\n"
+    line.engine.receive_data(12 * text + b"MESSAGE\nsubscription:1\n\ngood\0\n")
+    now = 0.0
+    while len(line.messages) < 13 and now < 20:
+        line.engine.tick(now)
+        for receipt in re.findall(rb"receipt:(\S+)", line.engine.data_to_send()):
+            line.engine.receive_data(b"RECEIPT\nreceipt-id:%b\n\n\0\n" % receipt)
+        now += 0.05
+    assert line.messages == [(b"body", False)] * 12 + [(b"good", True)]
+    assert now < 3, "the time of the engine, which the test chooses"
+
+
 def test_a_body_that_comes_at_once_is_not_asked_about(line: Line) -> None:
     line.engine.receive_data(b"MESSAGE\nsubscription:s1\ncontent-length:5\n\nhello\0\n")
     line.engine.tick(1.0)
