@@ -102,7 +102,7 @@ class Consumer:
         self.error: BaseException | None = None
         self.on_arrival: Callable[[], None] | None = None
         """Called when messages came, the connection was lost, or the consumer was closed. It must not block."""
-        self.guard = session.memory.guard(info, channel.info.client_id, transacted=transacted)
+        self.guard = session.memory.guard(info, channel.info, transacted=transacted)
         """Remembers processed messages, or the messages that a browser has shown. ``None`` means that nothing is
         remembered."""
         self._counts = Counts()

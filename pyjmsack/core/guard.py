@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
 from typing import Any, Protocol
+from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from pyjmsack.core.channel import Channel
@@ -24,7 +25,7 @@ from pyjmsack.core.steps import Steps, answered
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.spi.registry import open_guard_file
-from pyjmsack.spi.resources import ConsumerInfo
+from pyjmsack.spi.resources import ConnectionInfo, ConsumerInfo
 
 __all__ = ["DuplicateGuard", "FileStore", "HandedOut", "Memory", "MemoryStore", "Store", "make_store", "nothing"]
 
@@ -207,7 +208,7 @@ class Memory:
         if self.store is not None:
             self.store.close()
 
-    def guard(self, info: ConsumerInfo, client_id: str, *, transacted: bool) -> DuplicateGuard | None:
+    def guard(self, info: ConsumerInfo, connection: ConnectionInfo, *, transacted: bool) -> DuplicateGuard | None:
         """Return the guard of a consumer, or ``None`` if the consumer needs no guard.
 
         A browser has a guard as well. After a failover the browser starts at the head of the queue again, and skips the
@@ -216,10 +217,10 @@ class Memory:
         if self.store is None:
             return None
         if info.browser:
-            return DuplicateGuard(MemoryStore(SHOWN), info, client_id, HandedOut(), transacted=False)
+            return DuplicateGuard(MemoryStore(SHOWN), info, connection, HandedOut(), transacted=False)
         if info.presettled:
             return None
-        return DuplicateGuard(self.store, info, client_id, self.handed_out, transacted=transacted)
+        return DuplicateGuard(self.store, info, connection, self.handed_out, transacted=transacted)
 
 
 class DuplicateGuard:
@@ -231,14 +232,14 @@ class DuplicateGuard:
     Args:
         store: remembers the processed messages.
         info: the consumer.
-        client_id: the client id of the connection. A subscription belongs to a client id.
+        connection: the connection, whose client id a subscription may belong to.
         handed_out: the messages that the callers have. The session forgets them at the end of a transaction.
         transacted: whether the session is transacted. In a transacted session, a message is acknowledged as soon as it
             is handed out, and yet the caller has it until the transaction ends.
     """
 
     def __init__(
-        self, store: Store, info: ConsumerInfo, client_id: str, handed_out: HandedOut, *, transacted: bool
+        self, store: Store, info: ConsumerInfo, connection: ConnectionInfo, handed_out: HandedOut, *, transacted: bool
     ) -> None:
         self._store = store
         self.file = store if isinstance(store, FileStore) else None
@@ -248,10 +249,9 @@ class DuplicateGuard:
         self.alert = self.file is not None
         """Whether a message may come that was processed before. At first this is true only with a file, which knows the
         messages of other connections, too. After a failover it is always true (S105)."""
-        destination, subscription = info.destination, info.subscription
-        scope = [type(destination).__name__, destination.name]
-        if destination.is_topic:
-            scope += [client_id, str(info.id) if subscription is None else subscription.name]
+        scope = [type(info.destination).__name__, info.destination.name]
+        if info.destination.is_topic:
+            scope += _subscription(info, connection)
         self._scope = blake2b("\0".join(scope).encode(), digest_size=8).digest()
 
     def add_one(self, inbound: Inbound) -> None:
@@ -313,3 +313,14 @@ class DuplicateGuard:
     def _key(self, inbound: Inbound) -> Any | None:
         identity = inbound.identity()
         return None if identity is None else self._store.key(self._scope + identity)
+
+
+def _subscription(info: ConsumerInfo, connection: ConnectionInfo) -> list[str]:
+    """Return texts that are the same for all consumers of one subscription of a topic, and differ for all other
+    subscriptions (S141, S143)."""
+    subscription = info.subscription
+    if subscription is None:  # nobody else has this subscription, and it ends with its consumer
+        return ["consumer", uuid4().hex]
+    # a generated client id is another one after each start, and the subscription then belongs to no client id
+    owner = connection.client_id if connection.explicit_client_id else ""
+    return ["durable" if subscription.durable else "shared", owner, subscription.name]

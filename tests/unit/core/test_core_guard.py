@@ -19,7 +19,7 @@ from pyjmsack.core.inbox import Inbox, make_inbox
 from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.spi.completion import Completion
-from pyjmsack.spi.resources import ConsumerInfo, Subscription
+from pyjmsack.spi.resources import ConnectionInfo, ConsumerInfo, Subscription
 from pyjmsack.uri import parse_url
 
 
@@ -39,11 +39,19 @@ A, B, NAMELESS = Delivery(b"a"), Delivery(b"b"), Delivery(None)
 
 
 def guard(
-    store: Store, destination: Destination, number: int = 1, *, name: str | None = None, client_id: str = "me"
+    store: Store,
+    destination: Destination,
+    number: int = 1,
+    *,
+    name: str | None = None,
+    client_id: str = "me",
+    durable: bool = True,
+    shared: bool = False,
+    generated: bool = False,
 ) -> DuplicateGuard:
-    subscription = None if name is None else Subscription(name, durable=True, shared=False)
+    subscription = None if name is None else Subscription(name, durable=durable, shared=shared)
     info = ConsumerInfo(number, 1, destination, 1, subscription=subscription)
-    return DuplicateGuard(store, info, client_id, HandedOut(), transacted=False)
+    return DuplicateGuard(store, info, ConnectionInfo(client_id, not generated), HandedOut(), transacted=False)
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -81,16 +89,35 @@ def test_consumers_of_a_queue_share_their_memory_and_others_do_not(store: Store,
     ("first", "second", "known"),
     [
         ({}, {"number": 2}, False),
+        ({}, {}, False),  # of another connection with the same client id
         ({}, {"client_id": "you"}, False),
+        ({"name": "1"}, {}, False),
         ({"name": "s"}, {"name": "s", "number": 2}, True),
         ({"name": "s"}, {"name": "t"}, False),
         ({"name": "s"}, {"name": "s", "client_id": "you"}, False),
+        ({"name": "s"}, {"name": "s", "durable": False, "shared": True}, False),
+        ({"name": "s", "shared": True}, {"name": "s", "durable": False, "shared": True}, False),
+        ({"name": "s", "shared": True}, {"name": "s", "shared": True, "client_id": "you"}, False),
     ],
 )
-def test_each_subscriber_of_a_topic_has_its_own_copy(store: Store, first: dict, second: dict, known: bool) -> None:
-    """Two consumers of one session on one topic both get every message."""
+def test_each_subscription_of_a_topic_has_its_own_copy_s105(
+    store: Store, first: dict, second: dict, known: bool
+) -> None:
+    """Two consumers of one session on one topic both get every message. Those of another subscription with the same
+    name were taken for copies, acknowledged and dropped."""
     guard(store, Topic("t"), **first).add([A])
     assert guard(store, Topic("t"), **second).knows(A) == known
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_a_shared_subscription_without_a_client_id_is_known_in_each_connection_s105_s143(
+    store: Store, durable: bool
+) -> None:
+    """The client id is then a new random text in each connection, so after a restart nothing was known."""
+    shared = {"name": "s", "shared": True, "durable": durable, "generated": True}
+    guard(store, Topic("t"), client_id="1f3a", **shared).add([A])
+    assert guard(store, Topic("t"), client_id="9c2e", **shared).knows(A)
+    assert not guard(store, Topic("t"), name="s", shared=True, durable=durable, client_id="1f3a").knows(A)
 
 
 def test_memory_is_bounded_and_forgets_the_oldest() -> None:
