@@ -24,7 +24,8 @@ __all__ = ["JsonFormatter", "KeyValueFormatter", "json", "key_value"]
 
 _LONGEST: Final = 8192
 """The largest number of characters of one value, because a peer chooses the length of some texts."""
-_LOGIN: Final = re.compile(r"(?<=://)([^\s/:@]*):[^\s/]*@")
+_LOGIN: Final = re.compile(r"(?<=://)([^\s/:@]*):(?:(?!://)\S)*@")
+"""A login in a URL. The password ends at the last ``@`` before the next URL, because it may contain any character."""
 _PLAIN: Final = re.compile(r"[\w./:@+-]+")
 _OURS: Final = "_pyjmsack_handler"
 

@@ -299,7 +299,7 @@ def redact(url: str) -> str:
         return f"{simple[1]}://{_redact_rest(rest)}"
     # a '=' before the '@' means that the '?' before the options is missing; then the '@' may belong to a password, and
     # so may the text after the '@'
-    return f"{simple[1]}://{HIDDEN}@" + (HIDDEN if "=" in user_info else _redact_rest(rest))
+    return f"{simple[1]}://{HIDDEN}@" + (HIDDEN if "=" in user_info or _may_go_on(rest) else _redact_rest(rest))
 
 
 def shows_no_secret(url: str) -> bool:
@@ -341,6 +341,15 @@ def _redact_rest(rest: str) -> str:
         harmless = before_secret(query)
         shown += "?" + "&".join(_redact_option(part) for part in (harmless or query).split("&"))
     return shown + (f"#{HIDDEN}" if "#" in rest else "")
+
+
+def _may_go_on(rest: str) -> bool:
+    """Return whether the text after the user-info may still be a part of a password with ``@`` and ``/``, ``?`` or
+    ``#``. Then there is one more ``@`` outside the values of options."""
+    address, query = split_query(rest)
+    names = (part.partition("=") for part in query.split("&"))
+    odd = (f"{name}{value}" for name, _, value in names if name not in OPTIONS)
+    return "@" in address or "@" in rest.partition("#")[2] or any("@" in text for text in odd)
 
 
 def _redact_option(part: str) -> str:

@@ -62,7 +62,7 @@ def test_no_password_and_no_endless_text_is_written(set_up: object) -> None:
     assert callable(set_up)
     set_up(stream=stream)
     try:
-        raise ConnectionError("amqp://bob:s3cret@host:5672 and stomp://x:p@s3cret@h refused")
+        raise ConnectionError("amqp://bob:s3cret@host:5672, stomp://x:p@s3cret@h and amqp://x:p@s3cret#/1@h refused")
     except ConnectionError:
         LOG.exception("%s", "failover:(amqp://bob:s3cret@host:5672)" + "x" * 100_000)
     assert "s3cret" not in stream.getvalue()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import traceback
 from dataclasses import asdict
+from itertools import product
 
 import pytest
 from hypothesis import example, given
@@ -67,6 +68,13 @@ def test_broker_url_never_shows_a_password() -> None:
         ),
         ("failover:amqp://u:p@a?jms.password=q", "failover:amqp://***@a?jms.password=***"),
         ("failover://amqp://a:1", "failover:amqp://a:1"),
+        ("amqp://u:a@p#1@h:5672", "amqp://***@***"),
+        ("amqps://u:a@p/1@h:5671", "amqps://***@***"),
+        ("amqp://u:a@p?1@h", "amqp://***@***"),
+        ("amqp://u:a@p?jms.q=1@h", "amqp://***@***"),
+        ("failover:amqp://u:a@p#1@h,amqp://i", "failover:amqp://***@***"),
+        ("amqp://u:p@h:1?jms.clientID=me@home", "amqp://***@h:1?jms.clientID=me@home"),
+        ("amqp://h:1?jms.clientId=me@home", "amqp://h:1?jms.clientId=***"),
     ],
 )
 def test_redact_shows_only_what_is_known_to_be_harmless(url: str, redacted: str) -> None:
@@ -78,6 +86,18 @@ def test_rest_of_a_password_with_a_raw_delimiter_is_not_shown(url: str) -> None:
     with pytest.raises(InvalidURLException, match="write '&' as %26") as caught:
         parse_url(url)
     assert MARKER not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", ["amqp://u:{}@h:1", "failover:amqp://u:{}@h:1,amqp://i", "failover:(amqp://u:{}@h)"])
+def test_a_password_with_an_at_sign_and_another_delimiter_is_not_shown(form: str) -> None:
+    """`P@ssw0rd#1` was taken for the end of a login and a host."""
+    for before, behind in product("@#/?&=:,;", repeat=2):
+        url = form.format(f"p{before}{MARKER}{behind}1")
+        try:
+            shown = str(parse_url(url).endpoints)
+        except (InvalidURLException, UnsupportedFeatureException) as error:
+            shown = "".join(traceback.format_exception(error)) + repr(error)
+        assert MARKER not in shown + redact(url)
 
 
 SECRETS = """
