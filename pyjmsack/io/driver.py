@@ -111,6 +111,8 @@ class Driver(asyncio.BufferedProtocol):
         self._broken: JMSException | None = None
         """The error that ended the writing."""
         self._timer: asyncio.TimerHandle | None = None
+        self._tick_at = 0.0
+        """The time of the loop at which the timer calls ``_tick``."""
         self._socket: TransportSocket | None = None
         self._buffer = _read_buffer(loop)
         self._room = READ_SIZE
@@ -224,9 +226,12 @@ class Driver(asyncio.BufferedProtocol):
         changed."""
         if self._closing:
             return
+        now = self._loop.time()
         if self._timer is not None:
+            if self._tick_at <= now:  # otherwise bytes in each turn of the loop would put the tick off for ever
+                return
             self._timer.cancel()
-        self._timer = self._loop.call_at(self._loop.time(), self._tick)
+        self._tick_later(now)
 
     def eof_received(self) -> None:
         """Let asyncio close the connection, because the peer closed its side and sends nothing more."""
@@ -348,7 +353,11 @@ class Driver(asyncio.BufferedProtocol):
             deadline = self._engine.tick(self._loop.time())
         # if the engine called retick meanwhile, a second timer would double the timers with each tick
         if deadline is not None and self._timer is None and not self._closing:
-            self._timer = self._loop.call_at(deadline, self._tick)
+            self._tick_later(deadline)
+
+    def _tick_later(self, deadline: float) -> None:
+        self._tick_at = deadline
+        self._timer = self._loop.call_at(deadline, self._tick)
 
 
 class AsyncioConnector:

@@ -8,6 +8,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol, cast
 
 from pyjmsack.errors import ConnectionLostException, JMSException, MessageFormatException
@@ -47,8 +48,8 @@ _PROBE_AGAIN = 0.05
 """The same number of seconds on a connection that already had a content-length that was too high. A producer may send
 many such messages, and the other consumers of the connection wait meanwhile."""
 _LAST = 0.5
-"""The number of seconds for which the engine reads the frames that arrived before the end of the stream. There is a
-limit, because a hostile broker may have sent millions of frames. Frames of usual sizes take less time."""
+"""The number of seconds for which the engine goes on to read frames that arrived before the end of the stream. There is
+a limit, because a hostile broker may have sent millions of frames. Frames of usual sizes take less time."""
 _GROUP = 64
 """The largest number of requests that share one RECEIPT."""
 _GROUP_BYTES = 1 << 16
@@ -102,11 +103,14 @@ class StompEngine:
         listener: EngineListener,
         options: StompOptions,
         *,
+        later: Callable[[float, Callable[[], None]], object],
         trace_bytes: bool = False,
         read: Callable[[BodySource], Reading] | None = None,
     ) -> None:
         self._listener = listener
         self._options = options
+        self._later = later
+        """``later(seconds, callback)`` calls ``callback`` on the loop after this time."""
         self._trace_bytes = trace_bytes
         self._parser = FrameParser(Limits(options.max_frame_size, options.max_headers, options.max_header_length))
         self._output: list[bytes | Upload] = []
@@ -124,12 +128,12 @@ class StompEngine:
         """The last message, if the broker may send a text with a NUL without its length
         (:attr:`.StompDialect.bare_text`)."""
         self._connected = False
-        self._interval = self._peer_interval = 0.0
-        self._sent = self._received = False
-        self._heard_at: float | None = None
+        self._beats = _Beats()
         self._awaited = (0, 0.0)
         """The number of the body that is incomplete (``FrameParser.begun``), and the time when the engine began to wait
         for the rest of this body. The time is infinite after the engine has asked the broker about this body."""
+        self._over = False
+        """True after the stream has ended."""
         self.errors_end = True
         self.failed: JMSException | None = None
         self.stream: Stream | None = None
@@ -160,7 +164,7 @@ class StompEngine:
 
     def receive_data(self, data: bytes) -> None:
         """Take bytes from the broker."""
-        self._received = True
+        self._beats.received = True
         if self._trace_bytes:
             log.debug("<- %s", data.hex())
         self._read(data)
@@ -253,7 +257,7 @@ class StompEngine:
 
     def _sends(self, data: bytes) -> bytes:
         """Note and return bytes that are sent now."""
-        self._sent = True
+        self._beats.sent = True
         if self._options.trace_frames:
             log.debug("-> %s", _PASSCODE.sub(rb"\1***", data).decode("utf-8", "replace"))
         if self._trace_bytes:
@@ -271,7 +275,7 @@ class StompEngine:
         """Return the bytes that are ready of a frame that is sent in pieces."""
         data = self._uploads.take(upload)
         if data:
-            self._sent = True
+            self._beats.sent = True
             if self._options.trace_frames:
                 log.debug("-> (%d bytes of a SEND)", len(data))
             if self._trace_bytes:
@@ -303,12 +307,23 @@ class StompEngine:
     def connection_lost(self, error: Exception | None) -> None:
         """End the connection, because the stream ended. The frames that had arrived before count: one may be the
         RECEIPT of a send, or an ERROR with a reason."""
-        until = time.monotonic() + _LAST
+        if not self._over:
+            self._over = True
+            self._read_rest(loss(error), time.monotonic() + _LAST)
+
+    def _read_rest(self, lost: JMSException, until: float) -> None:
+        """Read a part of the frames that arrived before the end of the stream, and the next part later, because many
+        connections may end together. After the last part, or at the time ``until``, end the connection."""
+        more = False
         try:
-            while self._parser.has_more and self.failed is None and time.monotonic() < until:
+            if self._parser.has_more and self.failed is None:
                 self._read(b"")
+                more = self._parser.has_more and time.monotonic() < until
         finally:
-            self.fail(loss(error))
+            if more and self.failed is None:
+                self._later(0, partial(self._read_rest, lost, until))
+            else:
+                self.fail(lost)
 
     def tick(self, now: float) -> float | None:
         """Send a heart-beat if nothing else was sent lately. End the connection if the broker was silent for too long
@@ -319,16 +334,17 @@ class StompEngine:
                 return now
         if not self._connected or self.failed is not None:
             return None
-        if self._received or self._heard_at is None:
-            self._received, self._heard_at = False, now
-        elif self._peer_interval and now - self._heard_at > _PATIENCE * self._peer_interval:
-            self.fail(ConnectionLostException(f"the broker was silent for {now - self._heard_at:.1f} s"))
+        beats = self._beats
+        if beats.received or beats.heard_at is None:
+            beats.received, beats.heard_at = False, now
+        elif beats.peer_interval and now - beats.heard_at > _PATIENCE * beats.peer_interval:
+            self.fail(ConnectionLostException(f"the broker was silent for {now - beats.heard_at:.1f} s"))
             return None
-        if self._interval and not self._sent and self._uploads.current is None:
+        if beats.interval and not beats.sent and self._uploads.current is None:
             self._output.append(b"\n")
             self.flush()
-        self._sent = False
-        waits = [interval * _EARLY for interval in (self._interval, self._peer_interval) if interval]
+        beats.sent = False
+        waits = [interval * _EARLY for interval in (beats.interval, beats.peer_interval) if interval]
         if self._parser.waits:
             self._doubt(now)
             waits.append(self._body_wait)
@@ -517,8 +533,8 @@ class StompEngine:
             ) from error
         ours = self._options.heart_beat
         offered, wanted = _heart_beat(headers.get("heart-beat", "0,0"))
-        self._interval = max(min(ours, _SHORTEST / _EARLY), min(ours, wanted)) if wanted else 0.0
-        self._peer_interval = max(ours, offered) if offered else 0.0
+        self._beats.interval = max(min(ours, _SHORTEST / _EARLY), min(ours, wanted)) if wanted else 0.0
+        self._beats.peer_interval = max(ours, offered) if offered else 0.0
         self._connected = True
         if self.stream is not None:
             self.stream.retick()
@@ -527,6 +543,20 @@ class StompEngine:
 
 def _ignored(error: BaseException | None) -> None:
     """Do nothing, because no caller waits for this answer. The arrival of the answer was enough."""
+
+
+class _Beats:
+    """The heart-beats of one connection."""
+
+    __slots__ = ("heard_at", "interval", "peer_interval", "received", "sent")
+
+    def __init__(self) -> None:
+        self.interval = self.peer_interval = 0.0
+        """The seconds between two heart-beats of this client and of the broker. 0 means that there are none."""
+        self.sent = self.received = False
+        """Whether any bytes were sent, and received, since the last look of the engine."""
+        self.heard_at: float | None = None
+        """When the engine last saw that bytes had come. ``None`` before its first look."""
 
 
 class _Together:

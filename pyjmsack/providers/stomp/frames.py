@@ -49,8 +49,8 @@ _LITTLE = 262144
 """Up to this number of bytes, the pending bytes are copied, because frames are cut out of ``bytes`` more quickly. More
 bytes are left where they are. Otherwise each of many frames with a wrong content-length would copy all bytes behind."""
 _TURN = 16384
-"""The number of waiting bytes that the parser reads in one turn, beside as many as have just arrived. Behind a frame
-with a wrong content-length up to :attr:`Limits.kept` bytes may wait. Other connections have turns between the parts."""
+"""The number of waiting bytes that the parser reads in one turn, if no bytes have just arrived. Behind a frame with a
+wrong content-length up to :attr:`Limits.kept` bytes may wait. Other connections have turns between the parts."""
 _INCOMPLETE = -1
 """What a method returns instead of a position, if the last frame has to wait for more bytes."""
 _LONGEST_NAME = 65536
@@ -151,7 +151,8 @@ class FrameParser:
 
     def _take(self, data: bytes, frames: list[Frame]) -> None:
         pending = self._pending
-        self._turn = _TURN + len(data)  # more than arrives, so that what is pending does not grow
+        # more than arrives, so that what is pending does not grow; but no whole turn for each of many small pieces
+        self._turn = 2 * len(data) or _TURN
         if pending:
             pending += data
             if not self.has_more and not self._may_be_complete():

@@ -86,7 +86,11 @@ class StompProvider(Lifecycle[StompEngine]):
         largest = min(self._url.stomp.max_frame_size, self._url.connection.max_message_size)
         options = replace(self._url.stomp, max_frame_size=largest)
         engine = self._engine = StompEngine(
-            self, options, trace_bytes=self._url.transport.trace_bytes, read=self._connector.read
+            self,
+            options,
+            later=self._connector.call_later,
+            trace_bytes=self._url.transport.trace_bytes,
+            read=self._connector.read,
         )
         self._connector.connect(self._url.endpoints[0], engine, self._fail_opening)
 

@@ -275,6 +275,20 @@ def test_a_deadline_that_came_nearer_replaces_the_old_one(parts: Parts) -> None:
     assert loop.pending() == [100.2]
 
 
+def test_bytes_in_each_turn_of_the_loop_do_not_put_a_tick_off(parts: Parts) -> None:
+    """The loop takes the bytes first, and a cancelled timer does not run any more, although it was due."""
+    driver, engine, _, loop = parts
+    engine.deadline = 100.0  # the engine has more to read
+    driver.received(b"x")
+    (due,) = (timer for timer in loop.timers if not timer.cancelled)
+    driver.retick()
+    assert not due.cancelled
+    loop.now = 100.3
+    driver.retick()
+    assert not due.cancelled
+    assert loop.pending() == [100.0]
+
+
 def test_an_engine_that_asks_for_a_tick_in_a_tick_has_one_timer(parts: Parts) -> None:
     """Two timers would double with each turn of the loop."""
     driver, engine, _, loop = parts

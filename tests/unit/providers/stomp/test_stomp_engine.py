@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,10 +51,14 @@ class Line:
         self.last: bytes | None = None
         self.messages: list[tuple[bytes, bool]] = []
         self.readings: list[Reading] = []
-        self.engine = StompEngine(self, StompOptions(), read=self.read)
+        self.calls: list[Callable[[], None]] = []
+        self.engine = StompEngine(self, StompOptions(), later=self.later, read=self.read)
         self.engine.connection_made(self)
         self.engine.receive_data(b"CONNECTED\nversion:1.2\n\n\0")
         self.answers: list[tuple[Any, BaseException | None]] = []
+
+    def later(self, delay: float, call: Callable[[], None]) -> None:
+        self.calls.append(call)
 
     def note(self, name: Any) -> Any:
         return lambda error: self.answers.append((name, error))
@@ -265,9 +270,46 @@ def test_what_still_waits_at_the_end_of_the_stream_counts_s166(line: Line) -> No
     line.engine.receive_data(b"\nRECEIPT\nreceipt-id:1\n\n\0")
     assert not line.answers
     line.engine.connection_lost(None)
+    while line.calls:
+        assert line.failure is None, "the frames count before the end"
+        line.calls.pop()()
     assert line.outcomes() == {"a": None}
     assert len(line.messages) == 20_001
     assert isinstance(line.failure, ConnectionLostException)
+
+
+def test_after_the_end_of_the_stream_other_connections_have_turns_s166(line: Line) -> None:
+    """Ten connections that ended together, each with 10 MB behind a wrong content-length, stopped the loop for 5 s."""
+    body = b"body\0" + b"MESSAGE\nsubscription:1\n\nx\0" * 20_000
+    line.engine.receive_data(b"MESSAGE\nsubscription:1\ncontent-length:%d\n\n" % len(body) + body)
+    line.engine.receive_data(b"\nMESSAGE\nsubscription:1\n\nlast\0")
+    line.engine.connection_lost(None)
+    line.engine.connection_lost(None)  # also after an error in the engine, which the stream tells first
+    turns = 0
+    while line.calls:
+        (call,) = line.calls
+        line.calls.clear()
+        seen = len(line.messages)
+        call()
+        assert len(line.messages) - seen < 15_000
+        turns += 1
+    assert turns > 5
+    assert line.messages[-1] == (b"last", True)
+    assert isinstance(line.failure, ConnectionLostException)
+
+
+def test_an_aborted_connection_reads_nothing_more_after_its_end_s166(line: Line) -> None:
+    body = b"body\0" + b"MESSAGE\nsubscription:1\n\nx\0" * 20_000
+    line.engine.receive_data(b"MESSAGE\nsubscription:1\ncontent-length:%d\n\n" % len(body) + body)
+    line.engine.receive_data(b"\n\n")
+    line.engine.connection_lost(None)
+    line.engine.abort(ConnectionLostException("given up"))
+    seen = len(line.messages)
+    for call in line.calls:
+        call()
+    assert len(line.messages) == seen
+    assert len(line.calls) == 1
+    assert line.failure is None
 
 
 @pytest.mark.parametrize("end", [b"HELLO\n\n\0", b"ERROR\nmessage:no\n\n\0"])
@@ -323,7 +365,7 @@ def test_no_heart_beat_leaves_in_the_middle_of_a_frame_s168(line: Line) -> None:
 @pytest.mark.parametrize("wanted", [1, 5, 50, 100])
 def test_a_broker_that_wants_very_many_heart_beats_gets_at_most_20_a_second(line: Line, wanted: int) -> None:
     """It got 50, against docs/security.md; the fuzzer found it."""
-    engine = StompEngine(line, StompOptions(), read=line.read)
+    engine = StompEngine(line, StompOptions(), later=line.later, read=line.read)
     engine.connection_made(line)
     engine.receive_data(f"CONNECTED\nversion:1.2\nheart-beat:0,{wanted}\n\n\0".encode())
     engine.data_to_send()
@@ -405,7 +447,8 @@ def test_the_numbers_of_a_heart_beat_may_have_blanks_around_them(text: str) -> N
 
 def test_a_stream_that_opens_after_the_caller_gave_up_is_closed_and_no_error_is_told() -> None:
     """The provider found no engine, and this error was logged as if the peer had sent wrong bytes."""
-    engine, stream = StompEngine(Line(), StompOptions()), Late()
+    line, stream = Line(), Late()
+    engine = StompEngine(line, StompOptions(), later=line.later)
     engine.abort(ConnectionLostException("given up"))
     engine.connection_made(stream)  # type: ignore[arg-type]  # nothing else is called
     assert stream.aborted

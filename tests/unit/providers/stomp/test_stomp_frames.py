@@ -356,6 +356,18 @@ def test_what_waited_behind_a_wrong_content_length_is_read_in_turns_s166(unit: b
     assert parser.broken is None
 
 
+def test_many_small_pieces_have_no_whole_turn_each_s166() -> None:
+    """A hostile peer cut 12 KB into 1,000 messages of WebSocket. So one read of the socket stopped the loop for 4 s."""
+    parser = FrameParser(Limits())
+    body = b"body\0" + TINY * 300_000
+    parser.feed(b"MESSAGE\ncontent-length:%d\n\n" % len(body) + body)
+    parser.feed(b"\n")
+    before = len(parser._pending)
+    for _ in range(1000):
+        parser.feed(b"\n" * 8)
+    assert before - len(parser._pending) < 1000 * 8 * 4
+
+
 def test_what_arrives_does_not_pile_up_behind_a_wrong_content_length_s166() -> None:
     parser = FrameParser(Limits())
     body = b"body\0" + TINY * 100_000

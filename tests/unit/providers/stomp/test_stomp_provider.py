@@ -16,7 +16,7 @@ class Wire:
     """A connector, a stream and a core that only take notes."""
 
     encrypted = False
-    read = None
+    read = call_later = None
 
     def __init__(self) -> None:
         self.engine: Any = None
