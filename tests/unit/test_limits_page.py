@@ -73,6 +73,7 @@ LIMITS = {
     "delivery counts of large": "providers/amqp/counts.py _MOST_COUNTED",
     "delayed messages of a consumer that": "core/inbox.py _MOST_ASIDE",
     "rolled-back messages that a connection counts": "core/channel.py _MOST_ROLLED_BACK",
+    "failed messages that a connection remembers": "core/redelivery.py _MOST_FAILED",
     "failed messages that a listener": "app/retry.py _MOST_FAILED",
     "messages of one iteration of a browser": "core/guard.py SHOWN",
     "entries of a `failover-server-list`": "providers/failover/brokers.py MOST",

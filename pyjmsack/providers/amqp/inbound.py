@@ -276,6 +276,14 @@ class AmqpInbound(sections.Sections):
         except MessageFormatException:  # to_message() raises an error for the caller
             return False
 
+    def quick_id(self) -> Hashable:
+        """Return the id that the sender chose. ``None`` if there is none, or the message cannot be decoded."""
+        try:
+            found: Hashable = (self._fields or self._decode())[sections.MESSAGE_ID]
+        except MessageFormatException:  # to_message() raises an error for the caller
+            return None
+        return found
+
     def identity(self) -> bytes | None:
         """Return the identity of the message, or ``None`` if the message has no id (S105).
 
