@@ -66,7 +66,7 @@ LIMITS = {
     "such keys, or elements of a set that an `App` reads, with one hash": "message/mapping.py SAME_HASH",
     "bytes that a codec": "message/codecs.py MAX_BYTES",
     "damaged messages of a consumer": "core/taking.py TORN",
-    "damaged deliveries of a large message": "providers/amqp/inbound.py _MOST_DAMAGED",
+    "damaged deliveries of a message": "providers/amqp/inbound.py _MOST_DAMAGED",
     "messages of a consumer that it can neither": "spi/aside.py MOST_ASIDE",
     "copies of dead letters": "spi/aside.py MOST_COPIES",
     "delivery counts that a STOMP": "providers/stomp/memory.py _LIMIT",
