@@ -64,8 +64,9 @@ class Retry:
     redelivery is counted.
 
     The client waits before it hands the message out, so nothing is lost if the process ends during the wait. During the
-    wait the worker takes no other message. The broker has a limit of its own (Artemis: 10 deliveries), which may be
-    reached first.
+    wait the worker takes no other message. The client waits only for errors on the present connection of the listener
+    (S115), so a message that failed in another process is taken at once. The broker has a limit of its own (Artemis: 10
+    deliveries), which may be reached first.
 
     Args:
         limit: how often a message may be delivered again, 0 to 1,000,000. ``None`` leaves the limit to the broker

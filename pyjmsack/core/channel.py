@@ -12,6 +12,7 @@ from typing import Any
 
 from pyjmsack.core.events import Events
 from pyjmsack.core.recorder import Recorder
+from pyjmsack.core.redelivery import Failures
 from pyjmsack.core.runtime import Runtime
 from pyjmsack.core.steps import Deadline
 from pyjmsack.core.tracing import Traces
@@ -101,6 +102,7 @@ class Channel:
         "_ids",
         "events",
         "failure",
+        "failures",
         "info",
         "lost_generation",
         "message_id_prefix",
@@ -140,6 +142,7 @@ class Channel:
         self.traces = traces
         self.events = Events(runtime, recorder)
         self.rolled_back = RolledBack(runtime.lock())
+        self.failures = Failures()
         self.state = State.OPEN
         self.started = False
         self.metadata: ConnectionMetadata | None = None

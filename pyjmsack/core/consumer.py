@@ -113,7 +113,7 @@ class Consumer:
         self.buffered = self.inbox.used
         trace = None if channel.traces is None or info.browser else channel.traces.consumer(info)
         self.unsettled = Unsettled(
-            session, info, self.inbox.messages, processed, self._counts, acknowledger, self._released, trace
+            session, info, self.inbox, processed, self._counts, acknowledger, self._released, trace
         )
         self.listening = Listening(
             session, info, self, self.unsettled, dispatchers, feed, trace, allow_pull=allow_pull_listener
@@ -346,6 +346,7 @@ class Consumer:
     def rolled_back(self, inbound: Inbound, *, by_caller: bool) -> None:
         """Prepare a message for a new delivery, because the transaction that received it is rolled back: by the caller,
         or because the commit failed."""
+        self.inbox.failed(inbound)
         if self.admission.limit is not None:
             self.admission.limit.rolled_back(inbound, by_caller=by_caller)
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
 from pyjmsack.core.admission import Admission
 from pyjmsack.core.channel import Channel
 from pyjmsack.core.guard import DuplicateGuard
-from pyjmsack.core.redelivery import redelivery_delay
+from pyjmsack.core.redelivery import Failures, redelivery_delay
 from pyjmsack.core.runtime import Later, Runtime, taken
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import LARGE, Inbound, identify
@@ -115,7 +115,8 @@ class _Wait:
 
 
 class Delays:
-    """Delays the redelivered messages of one consumer, each for the time that the redelivery policy sets.
+    """Delays the messages of one consumer that this connection gave back as failed, each for the time that the
+    redelivery policy sets.
 
     The client delays the messages, because the broker delivers messages again at once. The wait of a message begins
     when the message could be handed out. The consumer's thread starts the wait, and the loop's timer ends the wait.
@@ -127,6 +128,9 @@ class Delays:
         exceeded: returns whether a message was delivered too often.
         blocking: whether later messages wait behind a delayed message, so that the order is kept. If this is
             false, later messages overtake the delayed message (S116). They always overtake a message that goes back.
+        failures: the failures that this connection saw. Only they let a message wait, because a sender may write any
+            count into a message.
+        source: the queue or the subscription of the consumer.
         inbox: the inbox of the consumer. After its wait, a message is at the head of the inbox.
         call_later: ``call_later(seconds, callback)`` calls ``callback`` on the loop after this time.
         submit: ``submit(command, argument)`` runs a command on the loop. It cancels the timers there.
@@ -138,6 +142,8 @@ class Delays:
         policy: RedeliveryPolicy,
         exceeded: Callable[[Inbound], bool],
         blocking: bool,
+        failures: Failures,
+        source: Hashable,
         inbox: deque[Inbound] | PriorityInbox,
         call_later: CallLater,
         submit: Callable[..., None],
@@ -146,6 +152,8 @@ class Delays:
         self._policy = policy
         self._exceeded = exceeded
         self._blocking = blocking
+        self._failures = failures
+        self._source = source
         self._inbox = inbox
         self._call_later = call_later
         self._submit = submit
@@ -180,10 +188,12 @@ class Delays:
             # a message that was put back after a look (S176) need not wait again
             self.failing.discard(inbound)
             self._passed = None if goes_back else (inbound, count)
+            self._failures.waited(self._source, inbound)
             return False
         if self._passed == (inbound, count):
             return False
-        delay = redelivery_delay(self._policy, count)
+        seen = min(count, self._failures.of(self._source, inbound, waited=goes_back))
+        delay = redelivery_delay(self._policy, seen) if seen else 0
         if goes_back:
             delay = max(delay, _GOES_BACK)
         if delay <= 0:
@@ -205,6 +215,13 @@ class Delays:
             # another thread ended all waits meanwhile, perhaps before this wait had its timer
             self._end([wait])
         return True
+
+    def failed(self, inbound: Inbound) -> None:
+        """Remember that a message goes back as failed, so that its next delivery waits. Any thread may call this. A
+        message that was delivered too often does not count, because nobody got it.
+        """
+        if not self._exceeded(inbound):
+            self._failures.add(self._source, inbound)
 
     def _over(self, wait: _Wait) -> None:
         inbound, wait.inbound = wait.inbound, None
@@ -454,6 +471,11 @@ class Inbox:
             return True
         return False
 
+    def failed(self, inbound: Inbound) -> None:
+        """Remember that a message that was handed out goes back as failed, if its next delivery may have to wait."""
+        if self.delays is not None:
+            self.delays.failed(inbound)
+
     def __contains__(self, inbound: Inbound) -> bool:
         """Whether the message is in this inbox, or waits for the end of its delay."""
         return inbound in self.messages or (self.delays is not None and inbound in self.delays)
@@ -508,7 +530,18 @@ def make_inbox(
     goes_back = policy.max_redeliveries is not None and policy.outcome in _GIVES_BACK
     if (policy.delays or goes_back) and not info.browser:
         exceeded, blocking = admission.delivered_too_often, not options.non_blocking_redelivery
-        delays = Delays(policy, exceeded, blocking, messages, runtime.call_later, runtime.submit, look)
+        source = info.destination, info.subscription
+        delays = Delays(
+            policy,
+            exceeded,
+            blocking,
+            channel.failures,
+            source,
+            messages,
+            runtime.call_later,
+            runtime.submit,
+            look,
+        )
     read = admission.read if runtime.callers_on_loop else None
     return Inbox(messages, delays, guard, runtime, look, replays or admission.identifies, read)
 

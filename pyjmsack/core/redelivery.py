@@ -7,14 +7,75 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from typing import Final
 
+from pyjmsack.spi.envelope import Inbound
 from pyjmsack.uri import RedeliveryPolicy
 
-__all__ = ["redelivery_delay"]
+__all__ = ["Failures", "redelivery_delay"]
 
 _LONGEST: Final = (2**31 - 1) / 1000
+_MOST_FAILED: Final = 10_000
+"""The number of failed messages that a connection remembers, because their next delivery may have to wait."""
+
+
+class Failures:
+    """How often this connection gave each message back as failed (S115). The oldest messages are forgotten first.
+
+    Only these messages wait, because a sender may write any delivery count into a message. A sender also chooses the id
+    by which a message is found here. So each failure lets only one delivery wait.
+
+    Any thread may call the methods, also the loop, so there is no lock. Each step is atomic. If two threads change the
+    same message at the same time, a failure may be forgotten, and then one delivery does not wait.
+    """
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        """For each message the number of its failures, and for how many of them no delivery has waited yet. All
+        messages of a source that have no id share one entry."""
+
+    def add(self, source: Hashable, inbound: Inbound) -> None:
+        """Count a failure of a message, or as many as there were calls of ``recover()``.
+
+        Args:
+            source: the queue or the subscription of the message.
+            inbound: the message.
+        """
+        number = hash((source, inbound.quick_id()))
+        failed, due = self._known.pop(number, (0, 0))
+        self._known[number] = failed + max(1, inbound.redeliveries), due + 1
+        if len(self._known) > _MOST_FAILED:
+            with suppress(KeyError):
+                self._known.popitem(last=False)
+
+    def of(self, source: Hashable, inbound: Inbound, *, waited: bool) -> int:
+        """Return the number of failures of a message, including its calls of ``recover()``. At most one is counted of a
+        message without an id.
+
+        Args:
+            source: the queue or the subscription of the message.
+            inbound: the message.
+            waited: whether failures count for which a delivery has waited already. They also count after a
+                ``recover()``, which no sender can cause.
+        """
+        again = inbound.redeliveries
+        if not self._known:  # as for most connections
+            return again
+        name = inbound.quick_id()
+        failed, due = self._known.get(hash((source, name)), (0, 0))
+        if not (due or again or waited):
+            return 0
+        return again + (failed if name is not None else min(failed, 1))
+
+    def waited(self, source: Hashable, inbound: Inbound) -> None:
+        """Remember that a delivery of this message has waited."""
+        number = hash((source, inbound.quick_id()))
+        failed, due = self._known.get(number, (0, 0))
+        if due:
+            self._known[number] = failed, due - 1
 
 
 def redelivery_delay(

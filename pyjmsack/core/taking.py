@@ -277,6 +277,7 @@ class Taking:
         elif why is Why.BROKEN:
             log.error("a message on %s cannot be decoded and is refused: %s", name, error)
         elif why is Why.NOT_TRANSFORMED and error is not None:
+            self._inbox.failed(inbound)
             log.warning("%s", error, exc_info=error.__cause__)
             self._channel.events.report(error)
         elif why is Why.TOO_OFTEN and self._admission.limit is not None and outcome in _FOR_EVER:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, MutableMapping, Sized
 from contextlib import suppress
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
 from pyjmsack.core.guard import DuplicateGuard
@@ -33,6 +33,8 @@ ack_log = get_logger("pyjmsack.ack")
 PLENTY = 32
 """While the inbox holds at least this number of messages, an acknowledgement or a request for more messages may wait.
 Then several of them leave together. Neither the consumer nor the broker runs out of work meanwhile."""
+_FAILED = (Outcome.MODIFIED_FAILED, Outcome.MODIFIED_FAILED_UNDELIVERABLE)
+"""The outcomes that give a message back and count its delivery."""
 GONE: Final = object()
 """The result of a pop from a table of messages, if another thread has taken the message out before."""
 LAZY_SHARE = 0.5
@@ -159,6 +161,19 @@ class AckWindow:
             )
 
 
+class Messages(Protocol):
+    """The part of an inbox that :class:`Unsettled` uses."""
+
+    @property
+    def messages(self) -> Sized:
+        """The messages that nobody has yet."""
+        ...
+
+    def failed(self, inbound: Inbound) -> None:
+        """Remember that a message that was handed out goes back as failed. Called before its outcome is chosen."""
+        ...
+
+
 class Unsettled:
     """The messages of one consumer that the caller has and has not acknowledged, and their acknowledgement.
 
@@ -176,7 +191,7 @@ class Unsettled:
     Args:
         session: the facts about the session that its producers and consumers may read.
         info: the consumer.
-        buffered: the messages in the inbox.
+        inbox: the inbox of the consumer.
         guard: remembers processed messages. ``None`` means that nothing is remembered.
         counts: the counters of the consumer.
         acknowledger: carries out ``message.acknowledge()`` in this face.
@@ -190,11 +205,11 @@ class Unsettled:
     __slots__ = (
         "_acknowledger",
         "_batch",
-        "_buffered",
         "_channel",
         "_choosing",
         "_counts",
         "_destination",
+        "_inbox",
         "_plenty",
         "_provider",
         "_released",
@@ -216,7 +231,7 @@ class Unsettled:
         self,
         session: SessionState,
         info: ConsumerInfo,
-        buffered: Sized,
+        inbox: Messages,
         guard: DuplicateGuard | None,
         counts: Counts,
         acknowledger: Acknowledger,
@@ -230,7 +245,7 @@ class Unsettled:
         self._provider = channel.provider
         self._acknowledger = acknowledger
         self._released = released
-        self._buffered = buffered
+        self._inbox = inbox
         self._plenty = max(1, min(info.prefetch // 2, PLENTY))
         self._traces = ack_log.isEnabledFor(logging.DEBUG)
         self._transacted = mode is AckMode.SESSION_TRANSACTED
@@ -365,6 +380,8 @@ class Unsettled:
         """
         stale = inbound.generation <= self._channel.lost_generation
         accepted = outcome is Outcome.ACCEPTED
+        if not accepted and joins and outcome in _FAILED and not inbound.settled:  # a refused message did not fail
+            self._inbox.failed(inbound)
         with self._choosing:
             if inbound.settled:
                 return
@@ -383,7 +400,7 @@ class Unsettled:
         if self._writes and accepted and self.guard is not None:
             self.guard.acknowledge(() if repeats else (inbound,), self._send, inbound, outcome, joins)
             return
-        many = len(self._buffered) >= self._plenty
+        many = len(self._inbox.messages) >= self._plenty
         submit = self._channel.submit_lazily if many else self._channel.submit
         submit(self._send, inbound, outcome, joins)
 
@@ -415,6 +432,11 @@ class Unsettled:
         added first, so that the caller finds them there after Ctrl-C."""
         lost = self._channel.lost_generation
         accepted = outcome is Outcome.ACCEPTED
+        if outcome in _FAILED:
+            inbounds = [*inbounds]
+            for inbound in inbounds:
+                if not inbound.settled:
+                    self._inbox.failed(inbound)
         with self._choosing:
             unsettled = [inbound for inbound in inbounds if not inbound.settled]
             if not unsettled:

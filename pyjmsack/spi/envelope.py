@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Final, Protocol, TypeAlias
@@ -183,6 +183,14 @@ class Inbound(Protocol):
     @property
     def size(self) -> int:
         """The approximate number of bytes that the broker sent for the message."""
+        ...
+
+    def quick_id(self) -> Hashable:
+        """Return a value that is the same for all deliveries of this message over one connection. It is found quickly,
+        because the body is not read. A sender may give two messages the same id.
+
+        Returns ``None`` for a message without an id, and for a message that cannot be decoded.
+        """
         ...
 
     def identity(self) -> bytes | None:

@@ -197,6 +197,26 @@ async def test_a_failing_listener_gets_its_message_again_after_its_delay_s115(jm
     await jms.left()
 
 
+@WAYS
+async def test_a_message_waits_for_the_failures_of_its_own_connection_alone_s115(
+    jms: Jms, mode: AckMode, give_back: GiveBack
+) -> None:
+    """A sender may write any delivery count into a message, so the count alone lets no message wait."""
+    await jms.send("a")
+    session = await jms.session(INDIVIDUAL)
+    (message,) = await take(await session.create_consumer(jms.queue), 1)
+    message.modify()
+    await session.close()
+    hour = {f"jms.redeliveryPolicy.{name}edeliveryDelay": 3_600_000 for name in ("initialR", "r")}
+    session = await jms.session(mode, options=hour)
+    consumer = await session.create_consumer(jms.queue)
+    (message,) = await take(consumer, 1)
+    await give_back(session, message)
+    await nothing(consumer)
+    await session.close()
+    await jms.left("a")
+
+
 @not_on("stomp-artemis", "S116: a second subscription could end the connection")
 @pytest.mark.parametrize(
     "options",

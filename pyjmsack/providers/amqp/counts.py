@@ -2,7 +2,8 @@
 
 Artemis writes the delivery count into the header of a small message. It sends a large message again with the same bytes
 as before, so the header says 0 each time. A message is large from 100 KB on, unless the broker says otherwise
-(``amqpMinLargeMessageSize``).
+(``amqpMinLargeMessageSize``). A small message that comes damaged is counted here as well, so that it is recognised when
+it comes with the same damage again (S166).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from pyjmsack.providers.amqp.inbound import AmqpInbound
+from pyjmsack.providers.amqp.sections import after_header
 from pyjmsack.types import Outcome
 
 __all__ = ["LargeCounts"]
@@ -25,10 +27,13 @@ _MOST_COUNTED = 10_000
 
 
 class LargeCounts:
-    """The failed deliveries of the large messages that one connection gave back. Only the loop calls the methods."""
+    """The failed deliveries of the large and of the damaged messages that one connection gave back. Only the loop calls
+    the methods."""
 
     def __init__(self) -> None:
         self._counts: OrderedDict[int, int] = OrderedDict()
+        self._damaged = False
+        """Whether a small message came damaged. Until then no small message is looked for."""
 
     @staticmethod
     def concerns(inbound: AmqpInbound) -> bool:
@@ -37,12 +42,17 @@ class LargeCounts:
 
     def recall(self, inbound: AmqpInbound) -> None:
         """Tell a message that arrives how often its delivery failed before, and forget the number."""
-        if self._counts and self.concerns(inbound):
+        if self._counts and (self._damaged or self.concerns(inbound)):
             inbound.counted = self._counts.pop(_key(inbound), 0)
 
     def goes_back(self, inbound: AmqpInbound, outcome: Outcome) -> None:
         """Remember a message that gets this outcome, if the broker delivers the message again after it."""
-        if outcome in (Outcome.MODIFIED_FAILED, Outcome.MODIFIED_FAILED_UNDELIVERABLE):
+        small = not self.concerns(inbound)
+        if small and outcome is Outcome.MODIFIED_FAILED and inbound.unreadable and inbound.payload:
+            # not an empty one: after a reconnection Artemis sends such for several messages that it has whole
+            self._damaged = True
+            self._remember(inbound, inbound.counted + 1)
+        elif outcome in (Outcome.MODIFIED_FAILED, Outcome.MODIFIED_FAILED_UNDELIVERABLE):
             self.failed(inbound)
         elif outcome is Outcome.RELEASED and inbound.counted:
             self._remember(inbound, inbound.counted)
@@ -61,4 +71,6 @@ class LargeCounts:
 
 def _key(inbound: AmqpInbound) -> int:
     payload = inbound.payload
-    return hash((inbound.queue, inbound.size, payload[:_BEGINNING], payload[-_END:]))
+    start = after_header(payload)  # the header of a small message has its delivery count
+    end = max(start, len(payload) - _END)
+    return hash((inbound.queue, inbound.size - start, payload[start : start + _BEGINNING], payload[end:]))

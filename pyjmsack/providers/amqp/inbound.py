@@ -42,7 +42,7 @@ _PREFIXES: dict[str, type[Destination]] = {"queue://": Queue, "topic://": Topic}
 _KEPT_PREFIXES: dict[str, type[Destination]] = {"temp-queue://": TemporaryQueue, "temp-topic://": TemporaryTopic}
 
 _MOST_DAMAGED = 2
-"""The number of damaged deliveries of a large message with the same bytes that are given back. At the next delivery the
+"""The number of damaged deliveries of a message with the same bytes that are given back. At the next delivery the
 damage is in the broker's own copy, because a broken transfer has other bytes the next time."""
 
 _destinations: dict[tuple[str, int | None, type[Destination] | None], Destination] = {}
@@ -93,7 +93,7 @@ class AmqpInbound(sections.Sections):
         self.redeliveries: int = 0
         self.counted: int = 0
         """The number of failed deliveries that this connection counted, because the broker does not count those of a
-        large message."""
+        large message, or because a message came damaged."""
         self.known: bool | None = None
         self.read: Message | BaseException | None = None
         self.settled: bool = False
@@ -219,9 +219,9 @@ class AmqpInbound(sections.Sections):
         return message
 
     def told(self, error: MessageFormatException) -> MessageFormatException:
-        """Return the error that the core gets for this error. A large message that keeps coming with the same damage
-        counts as one that cannot be decoded. Artemis would close the connection at its limit of deliveries if the
-        message has neither a header nor properties.
+        """Return the error that the core gets for this error. If Artemis keeps sending a message with the same damage,
+        it counts as one that cannot be decoded. Artemis would close the connection at its limit of deliveries if it
+        cannot copy the message to the dead-letter queue.
         """
         if isinstance(error, NotOneMessageError) and self.counted >= _MOST_DAMAGED:
             return MessageFormatException(str(error))
@@ -275,6 +275,14 @@ class AmqpInbound(sections.Sections):
             return is_quick(payload, self._body_code, self._body, self._annotations.wire_type, content_type)
         except MessageFormatException:  # to_message() raises an error for the caller
             return False
+
+    def quick_id(self) -> Hashable:
+        """Return the id that the sender chose. ``None`` if there is none, or the message cannot be decoded."""
+        try:
+            found: Hashable = (self._fields or self._decode())[sections.MESSAGE_ID]
+        except MessageFormatException:  # to_message() raises an error for the caller
+            return None
+        return found
 
     def identity(self) -> bytes | None:
         """Return the identity of the message, or ``None`` if the message has no id (S105).

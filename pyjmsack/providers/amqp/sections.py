@@ -288,6 +288,16 @@ def read_header(data: bytes) -> Header:
     return _cached(_headers, data, 3, _section_end(data, 3, len(data), HEADER), _read_header)
 
 
+def after_header(data: bytes) -> int:
+    """Return the position behind the header. It is 0 if there is no header, or the header cannot be decoded."""
+    if _DESCRIPTORS.get(data[:3]) != HEADER:
+        return 0
+    try:
+        return _section_end(data, 3, len(data), HEADER)
+    except MessageFormatException:
+        return 0
+
+
 def told_annotations(data: bytes, span: Span | None) -> bytes:
     """Return the annotations that the sender wrote, encoded for the identity of the message (S105). An annotation whose
     name begins with ``_NOTED`` is left out, because the sender did not write it. If the annotations cannot be decoded,

@@ -242,6 +242,10 @@ class StompInbound:
         head = self.head
         return len(head) <= LARGE and head.find(b"JMS_AMQP_NATIVE") < 0 and head.lower().find(portable.PREFIX) < 0
 
+    def quick_id(self) -> bytes | None:
+        """Return the id that the broker gave the message. ``None`` if the frame contains none."""
+        return self.broker_id or None
+
     def identity(self) -> bytes | None:
         """Return bytes that are the same for each delivery of this message: they contain the parts that the sender
         wrote, without the parts that the broker changes (S105).

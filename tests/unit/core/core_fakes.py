@@ -20,7 +20,7 @@ from pyjmsack.errors import MessageFormatException
 from pyjmsack.message import Message, TextMessage
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.resources import ConnectionInfo, ConnectionMetadata
-from pyjmsack.types import Outcome
+from pyjmsack.types import AckMode, Outcome
 from pyjmsack.uri import parse_url
 
 __all__ = ["Bench", "FakeDispatcher", "FakeInbound", "FakeProvider", "FakeRuntime"]
@@ -249,6 +249,9 @@ class FakeInbound:
     def expired(self, now_ms: int) -> bool:
         return self._expired
 
+    def quick_id(self) -> str | None:
+        return self.name or None
+
     def identity(self) -> bytes | None:
         return self.name.encode() or None
 
@@ -288,6 +291,17 @@ class Bench:
             item.consumer_id = consumer.info.id
             consumer.deliver(item)
         consumer.arrived()
+
+    def fail(self, name: str, times: int = 1) -> None:
+        """Let another consumer of the queue get a message, and give it back as failed, so often."""
+        consumer = self.consumer(self.session(AckMode.INDIVIDUAL_ACKNOWLEDGE))
+        for _ in range(times):
+            self.arrive(consumer, name)
+            message = consumer.receiving.receive_now()
+            assert message is not None
+            consumer.settle_one(message, Outcome.MODIFIED_FAILED)
+        self.runtime.turn()
+        self.provider.outcomes.clear()
 
     def outcomes(self) -> list[tuple[str, Outcome]]:
         """Run the loop and return what the broker was told."""

@@ -39,6 +39,7 @@ def test_a_first_delivery_does_not_wait() -> None:
 @pytest.mark.parametrize(("redeliveries", "wait"), [(1, 1.0), (2, 3.0), (5, 3.0)])
 def test_a_redelivery_waits_by_its_number_s115(redeliveries: int, wait: float) -> None:
     bench = Bench(*DELAYS)
+    bench.fail("a", redeliveries)
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a", redeliveries=redeliveries))
     assert next_of(consumer) is None
@@ -71,6 +72,7 @@ def climb(bench: Bench, rungs: int) -> list[float]:
     consumer = bench.consumer()
     waits = []
     for count in range(1, rungs + 1):
+        bench.fail("a")
         bench.arrive(consumer, FakeInbound("a", redeliveries=count))
         if next_of(consumer) is None:
             waits += delays(bench)
@@ -107,6 +109,7 @@ def test_with_collision_avoidance_waits_differ_by_their_percentage_at_most_s115(
 
 def test_later_messages_wait_behind_it_so_that_the_order_stays_s116() -> None:
     bench = Bench(*DELAYS)
+    bench.fail("a")
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a", redeliveries=1), "b")
     assert next_of(consumer) is None
@@ -119,6 +122,7 @@ def test_later_messages_wait_behind_it_so_that_the_order_stays_s116() -> None:
 @pytest.mark.option("jms.nonBlockingRedelivery", "core")
 def test_with_non_blocking_redelivery_later_messages_overtake_it_s116() -> None:
     bench = Bench(*DELAYS, OVERTAKE)
+    bench.fail("a")
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a", redeliveries=1), "b")
     assert next_of(consumer) == "b"
@@ -145,6 +149,7 @@ def test_a_message_that_comes_again_waits_again_and_longer_s115() -> None:
 
 def test_a_listener_gets_it_when_its_time_has_come() -> None:
     bench = Bench(*DELAYS)
+    bench.fail("a")
     session = bench.session()
     consumer = bench.consumer(session)
     consumer.set_listener(lambda message: None)
@@ -161,6 +166,7 @@ def test_a_listener_gets_it_when_its_time_has_come() -> None:
 
 def test_a_message_past_its_limit_does_not_wait_for_its_end_s111() -> None:
     bench = Bench(*DELAYS, "jms.redeliveryPolicy.maxRedeliveries=1", "jms.redeliveryPolicy.outcome=REJECTED")
+    bench.fail("a", 2)
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a", redeliveries=2), "b")
     assert next_of(consumer) == "b"
@@ -170,6 +176,7 @@ def test_a_message_past_its_limit_does_not_wait_for_its_end_s111() -> None:
 @pytest.mark.parametrize("options", [DELAYS, (*DELAYS, OVERTAKE)], ids=["blocking", "overtaking"])
 def test_what_waits_goes_back_to_the_broker_when_the_consumer_closes_s31(options: tuple[str, ...]) -> None:
     bench = Bench(*options)
+    bench.fail("a")
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a", redeliveries=1))
     assert next_of(consumer) is None
@@ -181,6 +188,7 @@ def test_what_waits_goes_back_to_the_broker_when_the_consumer_closes_s31(options
 
 def test_what_a_look_at_its_body_puts_back_need_not_wait_twice_s176() -> None:
     bench = Bench(*DELAYS)
+    bench.fail("a")
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a", redeliveries=1))
     assert next_of(consumer) is None
@@ -193,6 +201,7 @@ def test_what_a_look_at_its_body_puts_back_need_not_wait_twice_s176() -> None:
 
 def test_a_pull_consumer_does_not_fetch_more_while_one_waits_s50() -> None:
     bench = Bench(*DELAYS)
+    bench.fail("a")
     consumer = bench.consumer(prefetch=0)
     bench.runtime.meanwhile.append(lambda: bench.arrive(consumer, FakeInbound("a", redeliveries=1)))
     bench.runtime.meanwhile.append(bench.runtime.fire)
@@ -208,6 +217,7 @@ def test_ctrl_c_behind_the_wait_hands_a_message_out_once(
 ) -> None:
     """S116: what waits elsewhere is not put back into the buffer as well."""
     bench = Bench(*DELAYS, *overtake)
+    bench.fail("a")
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a", redeliveries=1))
     holding = consumer.inbox.delays
@@ -233,6 +243,7 @@ def test_ctrl_c_before_the_timer_is_set_lets_nothing_wait_for_ever(
 ) -> None:
     """S116: the message waits when it is taken the next time."""
     bench = Bench(*DELAYS, *overtake)
+    bench.fail("a")
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a", redeliveries=1))
 
@@ -259,6 +270,7 @@ def test_what_is_over_the_limit_waits_before_it_goes_back_and_others_overtake_it
 ) -> None:
     """It went back at once, and came again at once: 2,600 times a second from Artemis, 17,000 times over STOMP."""
     bench = Bench(GIVEN_BACK[0], f"jms.redeliveryPolicy.outcome={outcome.name}", *options)
+    bench.fail("bad", 2)
     consumer = bench.consumer(prefetch=1)
     bench.arrive(consumer, FakeInbound("bad", redeliveries=2), "good")
     assert next_of(consumer) == "good"
@@ -302,6 +314,7 @@ def test_what_is_over_the_limit_and_comes_again_waits_again() -> None:
 def test_what_waits_aside_makes_room_for_the_next_message_s116(options: tuple[str, ...]) -> None:
     """With prefetch 1 nothing could overtake, because the waiting message used up the prefetch."""
     bench = Bench(*options)
+    bench.fail("waits", 2)
     consumer = bench.consumer(prefetch=1)
     bench.arrive(consumer, FakeInbound("waits", redeliveries=2))
     bench.runtime.turn()
@@ -333,6 +346,7 @@ def give_back(bench: Bench, consumer: Consumer, how: str) -> None:
 def test_a_message_whose_wait_ends_early_is_freed_and_leaves_no_timer(options: tuple[str, ...], how: str) -> None:
     """The timers kept whole messages for up to 24 days: with a bad network one more at each failover."""
     bench = Bench(*options)
+    bench.fail("a", 2)
     consumer = bench.consumer()
     inbound = FakeInbound("a", redeliveries=2)
     bench.arrive(consumer, inbound)
@@ -350,6 +364,7 @@ def test_a_message_whose_wait_ends_early_is_freed_and_leaves_no_timer(options: t
 def test_a_timer_of_an_earlier_wait_does_not_end_a_later_wait_of_the_same_message() -> None:
     """Over STOMP the client itself keeps the message, so the very same one comes again, perhaps with a longer delay."""
     bench = Bench(*DELAYS)
+    bench.fail("a")
     session = bench.session(0)
     consumer = bench.consumer(session)
     waiting = FakeInbound("a", redeliveries=1)
@@ -373,6 +388,7 @@ def test_a_wait_that_begins_while_another_thread_ends_all_waits_leaves_no_timer(
     options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(*options)
+    bench.fail("a")
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a", redeliveries=1))
     call_later = bench.runtime.call_later

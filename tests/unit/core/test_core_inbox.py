@@ -108,6 +108,7 @@ def test_closing_hands_back_all_that_was_buffered_s31() -> None:
 
 def test_while_a_redelivered_message_waits_nobody_overtakes_it_s116() -> None:
     bench = Bench(BY_PRIORITY, "jms.redeliveryPolicy.initialRedeliveryDelay=100")
+    bench.fail("a0")
     consumer = bench.consumer()
     bench.arrive(consumer, FakeInbound("a0", redeliveries=1, priority=0))
     assert names(consumer) == []

@@ -75,6 +75,32 @@ def test_a_large_message_that_keeps_coming_with_the_same_damage_counts_as_one_th
     assert errors == [NotOneMessageError, NotOneMessageError, MessageFormatException]
 
 
+def damaged(counts: LargeCounts, payload: bytes) -> type[BaseException]:
+    """Let a damaged message arrive and give it back. Return the type of its error."""
+    inbound = AmqpInbound(payload)
+    counts.recall(inbound)
+    with pytest.raises(MessageFormatException) as raised:
+        inbound.to_message()
+    counts.goes_back(inbound, Outcome.MODIFIED_FAILED)
+    return raised.type
+
+
+def test_a_small_message_that_keeps_coming_with_the_same_damage_counts_as_one_that_cannot_be_decoded_s166() -> None:
+    """Only its delivery count changes. Artemis closed the connection at its limit, if an annotation was an array."""
+    counts, body = LargeCounts(), b"\x00\x53\x77\xa1\x03bad\x00\x53\x75\xa0\x01x"
+    headers = (b"\x00\x53\x70\x45", *(b"\x00\x53\x70\xc0\x07\x05\x41\x40\x40\x40\x52%c" % count for count in (1, 2)))
+    errors = [damaged(counts, header + body) for header in headers]
+    assert errors == [NotOneMessageError, NotOneMessageError, MessageFormatException]
+
+
+def test_small_messages_that_come_damaged_in_different_ways_or_empty_are_given_back_each_time_s166() -> None:
+    """Artemis has them whole, and sends several empty transfers after a reconnection."""
+    counts = LargeCounts()
+    for number in range(5):
+        assert damaged(counts, b"\x00\x53\x77\x54%c\x00\x53\x70\x45" % number) is NotOneMessageError
+        assert damaged(counts, b"") is NotOneMessageError
+
+
 def test_broken_transfers_that_differ_are_given_back_each_time() -> None:
     """S166: the broker has these messages whole."""
     counts = LargeCounts()

@@ -482,3 +482,16 @@ def test_sections_of_one_message_in_a_wrong_order_are_unreadable_s166() -> None:
     with pytest.raises(MessageFormatException) as raised:
         AmqpInbound(section(0x74, {}) + section(0x73, [])).to_message()
     assert not isinstance(raised.value, NotOneMessageError)
+
+
+@pytest.mark.parametrize("name", ["ID:1", b"1", UUID(int=1), ULong(1)])
+def test_each_delivery_has_the_quick_id_of_its_message(name: Any) -> None:
+    header, body = (section(0x70, [True, None, None, None, UInt(count)]) for count in (0, 5)), section(0x77, "text")
+    first, second = (AmqpInbound(each + section(0x73, [name]) + body).quick_id() for each in header)
+    assert first == second
+    assert hash(first) == hash(second)
+
+
+@pytest.mark.parametrize("payload", [section(0x77, "text"), section(0x73, [[1]]), b"damaged"])
+def test_a_message_without_an_id_that_can_be_read_has_no_quick_id(payload: bytes) -> None:
+    assert AmqpInbound(payload).quick_id() is None

@@ -121,6 +121,15 @@ def test_the_origin_of_a_dead_letter_is_read_from_the_header_of_classic() -> Non
     assert StompInbound(b"\ndestination:/queue/a", BODY, dialect_of("classic-6")).original_destination() is None
 
 
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+def test_each_delivery_has_the_quick_id_of_its_message(head: str) -> None:
+    """On Artemis another consumer gets another ``message-id``, whose end is the same."""
+    again = head.replace("message-id:1503,", "message-id:1504,").replace("subscription:s1", "subscription:s2")
+    first, second = (StompInbound(each.encode(), b"", dialect_of("classic-6")).quick_id() for each in (head, again))
+    assert first == second is not None
+    assert StompInbound(b"\ndestination:q", b"", dialect_of("classic-6")).quick_id() is None
+
+
 def stored_id(head: str) -> bytes | None:
     return StompInbound(head.encode(), BODY, dialect_of("artemis")).stored_id()
 

@@ -1,0 +1,194 @@
+"""Only the failures that this connection saw let a message wait (S115). A sender may write any delivery count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from core_fakes import Bench, FakeInbound
+
+from pyjmsack.core import redelivery
+from pyjmsack.core.consumer import Consumer
+from pyjmsack.types import AckMode, Outcome
+
+DELAYS = (
+    "jms.redeliveryPolicy.initialRedeliveryDelay=1000",
+    "jms.redeliveryPolicy.redeliveryDelay=3000",
+    "jms.redeliveryPolicy.useExponentialBackOff=true",
+)
+OVERTAKE = "jms.nonBlockingRedelivery=true"
+FORGED = 50
+
+
+def take(bench: Bench) -> str:
+    """Take the next message of a consumer of the queue, and return its body with its wait in seconds."""
+    consumer = bench.consumer()
+    bench.arrive(consumer, FakeInbound("a", redeliveries=1))
+    return waits_of(bench, consumer)
+
+
+def waits_of(bench: Bench, consumer: Consumer) -> str:
+    found = ""
+    while (message := consumer.receiving.receive_now()) is None and bench.runtime.timers:
+        bench.runtime.turn()
+        found += f"{bench.runtime.timers[0][0]:g} s "
+        bench.runtime.fire()
+    return found + ("nothing" if message is None else message.body)
+
+
+@pytest.mark.parametrize("overtake", [(), (OVERTAKE,)], ids=["blocking", "non-blocking"])
+def test_a_delivery_count_that_a_sender_wrote_lets_no_message_wait_s115(overtake: tuple[str, ...]) -> None:
+    """One message that was never delivered before stopped a consumer for 24 days."""
+    bench = Bench(*DELAYS, *overtake)
+    bench.fail("another")
+    consumer = bench.consumer()
+    bench.arrive(consumer, "a", FakeInbound("forged", redeliveries=FORGED), "b")
+    assert [waits_of(bench, consumer) for _ in range(3)] == ["a", "forged", "b"]
+    assert bench.runtime.timers == []
+
+
+def test_a_wait_is_as_long_as_the_failures_that_this_connection_saw_s115() -> None:
+    bench = Bench(*DELAYS)
+    consumer = bench.consumer()
+    for wait in ("1 s a", "5 s a", "25 s a"):
+        bench.fail("a")
+        bench.arrive(consumer, FakeInbound("a", redeliveries=FORGED))
+        assert waits_of(bench, consumer) == wait
+
+
+def test_each_failure_lets_one_delivery_wait_whatever_ids_a_sender_uses_again_s115() -> None:
+    bench = Bench(*DELAYS)
+    bench.fail("a", 3)
+    consumer = bench.consumer()
+    bench.arrive(consumer, *(FakeInbound("a", redeliveries=FORGED) for _ in range(5)))
+    assert [waits_of(bench, consumer) for _ in range(5)] == ["25 s a", "25 s a", "25 s a", "a", "a"]
+
+
+def test_failures_without_an_id_let_as_many_deliveries_wait_for_the_first_delay_s115() -> None:
+    bench = Bench(*DELAYS)
+    bench.fail("", 2)
+    consumer = bench.consumer()
+    bench.arrive(consumer, *(FakeInbound("", redeliveries=FORGED) for _ in range(4)))
+    assert [waits_of(bench, consumer) for _ in range(4)] == ["1 s ", "1 s ", "", ""]
+
+
+def test_a_failure_of_another_queue_lets_nothing_wait_s115() -> None:
+    bench = Bench(*DELAYS)
+    bench.fail("a")
+    other = bench.run(bench.session().create_consumer(type(bench.consumer().info.destination)("other"), None))
+    bench.arrive(other, FakeInbound("a", redeliveries=1))
+    assert waits_of(bench, other) == "a"
+
+
+def modified(bench: Bench, outcome: Outcome = Outcome.MODIFIED_FAILED) -> None:
+    consumer = bench.consumer(bench.session(AckMode.INDIVIDUAL_ACKNOWLEDGE))
+    bench.arrive(consumer, "a")
+    message = consumer.receiving.receive_now()
+    assert message is not None
+    consumer.settle_one(message, outcome)
+
+
+def listener_raised(bench: Bench, mode: AckMode) -> None:
+    consumer = bench.consumer(bench.session(mode))
+    consumer.set_listener(lambda message: None)
+    bench.arrive(consumer, "a")
+    call = consumer.listening.begin()
+    assert call is not None
+    consumer.listening.end(call.message, ValueError("not now"))
+
+
+def session_over(bench: Bench, mode: AckMode, end: str) -> None:
+    session = bench.session(mode)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a")
+    assert consumer.receiving.receive_now() is not None
+    bench.run(getattr(session, end)())
+
+
+def recovered(bench: Bench) -> None:
+    session = bench.session(AckMode.CLIENT_ACKNOWLEDGE)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a")
+    assert consumer.receiving.receive_now() is not None
+    session.recover()
+    bench.run(consumer.close())
+
+
+def all_modified(bench: Bench) -> None:
+    session = bench.session(AckMode.CLIENT_ACKNOWLEDGE)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a")
+    assert consumer.receiving.receive_now() is not None
+    session.acknowledge(Outcome.MODIFIED_FAILED)
+
+
+def not_transformed(bench: Bench) -> None:
+    def transform(message: object) -> None:
+        raise ValueError("not now")
+
+    consumer = bench.consumer()
+    bench.connection.channel.transforms.received = transform  # type: ignore[assignment]
+    bench.arrive(consumer, "a")
+    assert consumer.receiving.receive_now() is None
+    bench.connection.channel.transforms.received = None
+
+
+WAYS: dict[str, Callable[[Bench], None]] = {
+    "modified": modified,
+    "undeliverable here": lambda bench: modified(bench, Outcome.MODIFIED_FAILED_UNDELIVERABLE),
+    "all modified": all_modified,
+    "raised, automatic": lambda bench: listener_raised(bench, AckMode.AUTO_ACKNOWLEDGE),
+    "raised, individual": lambda bench: listener_raised(bench, AckMode.INDIVIDUAL_ACKNOWLEDGE),
+    "not transformed": not_transformed,
+    "rolled back": lambda bench: session_over(bench, AckMode.SESSION_TRANSACTED, "rollback"),
+    "closed in a transaction": lambda bench: session_over(bench, AckMode.SESSION_TRANSACTED, "close"),
+    "closed unacknowledged": lambda bench: session_over(bench, AckMode.CLIENT_ACKNOWLEDGE, "close"),
+    "recovered, then closed": recovered,
+}
+
+
+@pytest.mark.parametrize("fail", WAYS.values(), ids=WAYS)
+def test_whatever_gives_a_message_back_as_failed_lets_its_next_delivery_wait_s115(
+    fail: Callable[[Bench], None],
+) -> None:
+    bench = Bench(*DELAYS)
+    fail(bench)
+    bench.runtime.turn()
+    bench.runtime.timers.clear()
+    assert take(bench) == "1 s a"
+    assert take(bench) == "a"
+
+
+def test_a_message_that_nobody_got_has_not_failed_s115() -> None:
+    bench = Bench(*DELAYS, "jms.redeliveryPolicy.maxRedeliveries=5", "jms.redeliveryPolicy.outcome=MODIFIED_FAILED")
+    consumer = bench.consumer()
+    bench.arrive(consumer, FakeInbound("a", broken=True), FakeInbound("a", redeliveries=FORGED))
+    assert consumer.receiving.receive_now() is None
+    bench.run(consumer.close())
+    assert dict(bench.outcomes()) == {"a": Outcome.MODIFIED_FAILED}
+    bench.runtime.timers.clear()
+    assert take(bench) == "a"
+
+
+def test_a_failure_is_remembered_across_a_failover_and_a_wait_that_was_broken_off_begins_anew_s115() -> None:
+    bench = Bench(*DELAYS)
+    bench.fail("a")
+    consumer = bench.consumer()
+    bench.arrive(consumer, FakeInbound("a", redeliveries=1))
+    assert consumer.receiving.receive_now() is None
+    consumer.interrupted()
+    bench.runtime.turn()
+    bench.arrive(consumer, FakeInbound("a", redeliveries=2))
+    assert waits_of(bench, consumer) == "1 s a"
+
+
+def test_a_connection_remembers_a_limited_number_of_failures_and_forgets_the_oldest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(redelivery, "_MOST_FAILED", 2)
+    bench = Bench(*DELAYS)
+    for name in ("a", "b", "a", "c"):
+        bench.fail(name)
+    consumer = bench.consumer()
+    bench.arrive(consumer, *(FakeInbound(name, redeliveries=9) for name in "abc"))
+    assert [waits_of(bench, consumer) for _ in range(3)] == ["5 s a", "b", "1 s c"]
