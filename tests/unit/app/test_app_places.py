@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from dis import opmap
-from types import FrameType
 from typing import Any
 from unittest.mock import AsyncMock, MagicMock
 
 import pytest
+from interrupting import Strike
 
 from pyjmsack import App, aio
 from pyjmsack.app import blocking, sender
@@ -27,47 +25,10 @@ class SoftTimeLimit(Exception):
     """What a handler of a signal may raise beside ``KeyboardInterrupt``."""
 
 
-class Strike:
-    """Raises at one step of an app at which a signal handler may run: at the first step of a function, or after a call
-    of C code."""
-
-    def __init__(self, step: int, error: type[BaseException]) -> None:
-        self.left = step
-        self.error = error
-
-    def __call__(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and resumed_in_peace(frame):
-            return
-        if event in ("call", "c_return") and frame.f_code.co_filename in (blocking.__file__, sender.__file__):
-            self.left -= 1
-            if self.left == 0:
-                raise self.error
-
-    def hits(self, call: Callable[[], object]) -> bool:
-        """Make the call. Return whether it has so many steps."""
-        sys.setprofile(self)
-        try:
-            call()
-        except self.error:
-            pass
-        finally:
-            sys.setprofile(None)
-        return self.left <= 0
-
-
-def resumed_in_peace(frame: FrameType) -> bool:
-    """Whether a generator is resumed at which no handler runs: any generator of Python 3.10, and later one that is
-    resumed by ``throw`` or at a ``yield from``. An error of a profiler would skip its ``finally``."""
-    if sys.version_info < (3, 11):
-        return frame.f_lasti >= 0
-    instruction, argument = frame.f_code.co_code[frame.f_lasti :][:2]
-    return instruction != opmap["RESUME"] or argument & 3 >= 2
-
-
 @pytest.fixture(params=[KeyboardInterrupt, SoftTimeLimit])
 def strikes(request: pytest.FixtureRequest) -> Iterator[Strike]:
     """Each step of a call, one after the other. The test ends when the call has no such step."""
-    return (Strike(step, request.param) for step in range(1, STEPS))
+    return (Strike(step, request.param, blocking.__file__, sender.__file__) for step in range(1, STEPS))
 
 
 def connected(app: Any, connection: Any) -> Any:
