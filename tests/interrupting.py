@@ -58,12 +58,12 @@ class Strike:
     def __init__(self, step: int, error: type[BaseException], *files: str) -> None:
         self.left = step
         self.error = error
-        self._files = files
+        self.files = files
 
     def __call__(self, frame: FrameType, event: str, _: object) -> None:
         if event == "call" and _resumed_in_peace(frame):
             return
-        if event in ("call", "c_return") and frame.f_code.co_filename in self._files:
+        if event in ("call", "c_return") and frame.f_code.co_filename in self.files:
             self.left -= 1
             if self.left == 0:
                 raise self.error

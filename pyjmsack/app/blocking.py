@@ -7,7 +7,7 @@ import queue
 import signal
 import threading
 from _thread import LockType, allocate_lock
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from inspect import GEN_CLOSED, getgeneratorstate
@@ -71,6 +71,46 @@ class _Answer:
 
     def __call__(self) -> Any:
         return self._give(self._argument)
+
+
+class Flag:
+    """An event that a wait cannot lock for ever.
+
+    A signal handler may raise at any step of a wait. A ``threading.Event`` may then stay locked, and the thread that
+    keeps the connection of the app would wait for it. Here each caller that waits has a lock of its own.
+    """
+
+    def __init__(self) -> None:
+        self._set = False
+        self._waiters: deque[LockType] = deque()
+        """A lock of each caller that waits, which is free when the caller must look."""
+
+    def set(self) -> None:
+        """Raise the flag."""
+        self._set = True  # before the waiters are woken: a caller adds its lock, then looks at the flag
+        for lock in [*self._waiters]:
+            with suppress(RuntimeError):  # it is free already
+                lock.release()
+
+    def clear(self) -> None:
+        """Lower the flag."""
+        self._set = False
+
+    def is_set(self) -> bool:
+        """Whether the flag is raised."""
+        return self._set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the flag, at most ``timeout`` seconds. Return whether it was raised."""
+        lock = allocate_lock()
+        lock.acquire()
+        left = -1 if timeout is None else min(max(0, timeout), threading.TIMEOUT_MAX)
+        try:
+            self._waiters.append(lock)
+            return self._set or lock.acquire(True, left) or self._set
+        finally:
+            with suppress(ValueError):  # a signal handler came before it was added
+                self._waiters.remove(lock)
 
 
 class Places:
@@ -149,7 +189,7 @@ class BlockingFace:
 
     def event(self) -> Event:
         """Return a new flag."""
-        return threading.Event()
+        return Flag()
 
     def limit(self, count: int) -> Limit:
         """Return new places."""

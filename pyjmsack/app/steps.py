@@ -21,7 +21,7 @@ Steps = Generator[Step, Any, T]
 
 
 class Event(Protocol):
-    """A flag for which code can wait: ``threading.Event``, or its counterpart in asyncio."""
+    """A flag for which code can wait, like ``threading.Event``."""
 
     def set(self) -> None:
         """Raise the flag. In the blocking face any thread may call this method. In the asyncio face only the thread of

@@ -11,9 +11,9 @@ from unittest.mock import AsyncMock, MagicMock
 import pytest
 from interrupting import Strike
 
-from pyjmsack import App, aio
+from pyjmsack import App, ConnectionLostException, aio
 from pyjmsack.app import blocking, sender
-from pyjmsack.app.blocking import Places, run
+from pyjmsack.app.blocking import BlockingFace, Places, run
 from pyjmsack.app.steps import Steps
 
 PATIENCE = 60.0
@@ -86,6 +86,47 @@ def test_steps_that_were_interrupted_between_two_calls_clean_up(strikes: Iterato
         if not hit:
             return
     pytest.fail("the calls have more steps than the test")
+
+
+def test_ctrl_c_at_any_step_of_a_send_without_a_broker_does_not_keep_the_app_from_the_next_broker(
+    strikes: Iterator[Strike],
+) -> None:
+    """A ``threading.Event`` stayed locked, and the thread that connects waited for it, and so did all sends."""
+    for strike in strikes:
+        strike.files += (threading.__file__,)
+        sends = connected(App("amqp://localhost:1"), None)
+        sends._timeout = 0
+
+        def send(sends: Any = sends) -> None:
+            with pytest.raises(ConnectionLostException):
+                sends.send("q", "x")
+
+        hit = strike.hits(send)
+        assert in_time(sends.link.connected.set), strike.left
+        assert in_time(sends.link.connected.wait)
+        if not hit:
+            return
+    pytest.fail("a send has more steps than the test")
+
+
+def test_a_flag_that_is_raised_wakes_each_caller_that_waits() -> None:
+    flag, waiting = BlockingFace().event(), threading.Semaphore(0)
+    raised: list[bool] = []
+
+    def wait() -> None:
+        waiting.release()
+        raised.append(bool(flag.wait(PATIENCE)))
+
+    threads = [threading.Thread(target=wait, daemon=True) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+        assert waiting.acquire(timeout=PATIENCE)
+    flag.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert raised == [True] * 5
+    flag.clear()
+    assert not flag.wait(0)
 
 
 def test_a_caller_gets_its_turn_although_the_one_before_could_not_wake_it() -> None:
