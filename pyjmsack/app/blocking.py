@@ -6,10 +6,14 @@ import os
 import queue
 import signal
 import threading
+from _thread import LockType, allocate_lock
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from inspect import GEN_CLOSED, getgeneratorstate
+from itertools import islice
 from types import FrameType
-from typing import Any
+from typing import Any, Final
 
 from pyjmsack.app.service import Service
 from pyjmsack.app.steps import Away, Event, Limit, Steps, Task
@@ -20,11 +24,27 @@ from pyjmsack.sync import ConnectionFactory, Session
 __all__ = ["App"]
 
 log = get_logger("pyjmsack.app")
+_LOOK: Final = 0.1
+"""Seconds after which a caller that waits for its turn looks by itself."""
 
 
 def run(steps: Steps[Any]) -> Any:
-    """Make the calls that the steps yield, one after the other, and return the result of the steps."""
+    """Make the calls that the steps yield, one after the other, and return the result of the steps.
+
+    If a signal handler raises between two steps, the steps get its error too. They would not be able to clean up when
+    Python deletes them, because they could not yield any more.
+    """
     answer: Callable[[], Any] = steps.__next__
+    while True:
+        try:
+            return _run(steps, answer)
+        except BaseException as error:
+            if getgeneratorstate(steps) == GEN_CLOSED:
+                raise
+            answer = _Answer(steps.throw, error)
+
+
+def _run(steps: Steps[Any], answer: Callable[[], Any]) -> Any:
     while True:
         try:
             step = answer()
@@ -39,7 +59,7 @@ def run(steps: Steps[Any]) -> Any:
 
 
 class _Answer:
-    """Gives the result or the error of one step to the generator. :func:`run` keeps only the object for the latest
+    """Gives the result or the error of one step to the generator. :func:`_run` keeps only the object for the latest
     step, because a variable with an older error would keep its traceback in memory.
     """
 
@@ -51,6 +71,84 @@ class _Answer:
 
     def __call__(self) -> Any:
         return self._give(self._argument)
+
+
+class Flag:
+    """An event that a wait cannot lock for ever.
+
+    A signal handler may raise at any step of a wait. A ``threading.Event`` may then stay locked, and the thread that
+    keeps the connection of the app would wait for it. Here each caller that waits has a lock of its own.
+    """
+
+    def __init__(self) -> None:
+        self._set = False
+        self._waiters: deque[LockType] = deque()
+        """A lock of each caller that waits, which is free when the caller must look."""
+
+    def set(self) -> None:
+        """Raise the flag."""
+        self._set = True  # before the waiters are woken: a caller adds its lock, then looks at the flag
+        for lock in [*self._waiters]:
+            with suppress(RuntimeError):  # it is free already
+                lock.release()
+
+    def clear(self) -> None:
+        """Lower the flag."""
+        self._set = False
+
+    def is_set(self) -> bool:
+        """Whether the flag is raised."""
+        return self._set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the flag, at most ``timeout`` seconds. Return whether it was raised."""
+        lock = allocate_lock()
+        lock.acquire()
+        left = -1 if timeout is None else min(max(0, timeout), threading.TIMEOUT_MAX)
+        try:
+            self._waiters.append(lock)
+            return self._set or lock.acquire(True, left) or self._set
+        finally:
+            with suppress(ValueError):  # a signal handler came before it was added
+                self._waiters.remove(lock)
+
+
+class Places:
+    """Lets a number of callers work at a time. The others wait for their turn.
+
+    A signal handler may raise at the first step of any function, and after any call. A semaphore of ``threading`` then
+    stays locked for ever, or loses a place. So a caller leaves with one call of the interpreter, and nobody hands a
+    place over: the first callers in the queue have the places. If the end of a call could not wake the next caller,
+    that one looks by itself after ``_LOOK`` seconds.
+
+    Args:
+        count: how many callers work at a time.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._queue: OrderedDict[object, LockType | None] = OrderedDict()
+        """The callers in their order. A caller that waits, or did so, has a lock, which is free when it must look."""
+        self.leave = self._queue.pop
+
+    def take(self, caller: object) -> None:
+        """Wait for a place."""
+        queue = self._queue
+        queue[caller] = None
+        if caller in [*islice(queue, self._count)]:
+            return
+        lock = allocate_lock()
+        lock.acquire()
+        queue[caller] = lock  # before the next look, because who leaves now wakes only those with a lock
+        while caller not in [*islice(queue, self._count)]:
+            lock.acquire(True, _LOOK)
+
+    def wake(self) -> None:
+        """Let those look that may have got a place."""
+        for lock in [*islice(self._queue.values(), self._count)]:
+            if lock is not None:
+                with suppress(RuntimeError):  # it is free already
+                    lock.release()
 
 
 class Thread:
@@ -91,11 +189,11 @@ class BlockingFace:
 
     def event(self) -> Event:
         """Return a new flag."""
-        return threading.Event()
+        return Flag()
 
     def limit(self, count: int) -> Limit:
-        """Return a new semaphore."""
-        return threading.BoundedSemaphore(count)
+        """Return new places."""
+        return Places(count)
 
     def lock(self) -> threading.Lock:
         """Return a lock, because any thread may start or stop a listener."""

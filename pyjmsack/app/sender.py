@@ -362,9 +362,9 @@ class Sender:
         After an error the session is closed, and a transaction of the session is rolled back.
         """
         yield from self._connection()  # a call that waits for the broker with others must not wait for their time-outs
-        limit = self._limit  # the next start makes another semaphore
-        yield limit.acquire
+        caller, limit = object(), self._limit  # the next start makes another limit
         try:
+            yield partial(limit.take, caller)
             lent = yield from self._lend(pool, mode)
             try:
                 result = yield from use(lent)
@@ -374,7 +374,10 @@ class Sender:
             self._give_back(pool, lent)
             return result
         finally:
-            limit.release()
+            try:  # Python 3.10 lets a handler run before the first step of a ``finally``, unless this is a ``try``
+                limit.leave(caller, None)
+            finally:
+                limit.wake()
 
     def _lend(self, pool: deque[_Lent], mode: AckMode) -> Steps[_Lent]:
         connection = yield from self._connection()

@@ -21,7 +21,7 @@ Steps = Generator[Step, Any, T]
 
 
 class Event(Protocol):
-    """A flag for which code can wait: ``threading.Event``, or its counterpart in asyncio."""
+    """A flag for which code can wait, like ``threading.Event``."""
 
     def set(self) -> None:
         """Raise the flag. In the blocking face any thread may call this method. In the asyncio face only the thread of
@@ -57,14 +57,20 @@ class Task(Protocol):
 
 
 class Limit(Protocol):
-    """A semaphore."""
+    """Lets a number of callers work at a time. Each call is known by an object of its own."""
 
-    def acquire(self) -> Any:
+    def take(self, caller: object) -> Any:
         """Wait for a free place. The call is a step."""
         ...
 
-    def release(self) -> None:
-        """Give the place back."""
+    @property
+    def leave(self) -> Callable[[object, None], object]:
+        """``leave(caller, None)`` gives the place back. A caller that has no place, or still waits for one, may call
+        it too. Call :meth:`wake` afterwards."""
+        ...
+
+    def wake(self) -> None:
+        """Let the next caller begin, after a caller has left."""
         ...
 
 
@@ -86,7 +92,7 @@ class Face(Protocol):
         ...
 
     def limit(self, count: int) -> Limit:
-        """Return a semaphore."""
+        """Return what lets ``count`` callers work at a time."""
         ...
 
     def factory(self, url: str, **how: Any) -> Any:

@@ -86,6 +86,28 @@ class Flag(asyncio.Event):
         return True
 
 
+class Places:
+    """Lets a number of callers work at a time. The others wait for their turn."""
+
+    def __init__(self, count: int) -> None:
+        self._free = asyncio.BoundedSemaphore(count)
+        self._callers: set[object] = set()
+
+    async def take(self, caller: object) -> None:
+        """Wait for a place."""
+        await self._free.acquire()
+        self._callers.add(caller)
+
+    def leave(self, caller: object, _: None) -> None:
+        """Give the place back, if the caller has one. This lets the next caller begin."""
+        if caller in self._callers:
+            self._callers.remove(caller)
+            self._free.release()
+
+    def wake(self) -> None:
+        """Do nothing, because :meth:`leave` has done so."""
+
+
 class AioTask:
     """A task that runs steps."""
 
@@ -125,8 +147,8 @@ class AioFace:
         return Flag()
 
     def limit(self, count: int) -> Limit:
-        """Return a semaphore."""
-        return asyncio.BoundedSemaphore(count)
+        """Return new places."""
+        return Places(count)
 
     def lock(self) -> AbstractContextManager[None]:
         """Return a context manager that locks nothing, because only the event loop changes the tables of an app."""

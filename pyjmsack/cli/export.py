@@ -101,8 +101,8 @@ def export(
 def opened_output(file: Path | None, stop: Stop) -> Iterator[Output]:
     """Yield a writer of JSON lines to a new file, or to standard output.
 
-    If the work fails before the first line is written, the file is removed. The empty file would stop the next try, and
-    an import would read it as an empty queue.
+    If the work fails, or a stop is requested, before the first line is written, the file is removed. The empty file
+    would stop the next try, and an import would read it as an empty queue.
 
     Raises:
         Failure: the file exists already, or cannot be made, or the reader of standard output ended.
@@ -116,6 +116,8 @@ def opened_output(file: Path | None, stop: Stop) -> Iterator[Output]:
     output = _File(file)
     try:
         yield output
+        if stop.requested:
+            output.remove_if_empty()
     except BaseException:
         output.remove_if_empty()
         raise

@@ -169,7 +169,10 @@ class Requestor:
             for each in request.ids:
                 self._requests[each] = request
             self._producer.submit(outbound, awaited=True)
-            self._look()  # if the link was lost meanwhile, only this call notices the loss
+            if not self._lost():  # if the link was lost meanwhile, only this call notices the loss
+                # a reply may have been left in the inbox. It is taken on the loop, because a signal handler might end
+                # this thread's look while the reply to another request is in no table
+                self._connection.channel.submit(self._look)
         except BaseException:  # Ctrl-C
             self._forget(request)
             raise
@@ -250,13 +253,12 @@ class Requestor:
             self._consumer.unsettled.settle(reply, Outcome.ACCEPTED)
 
     def _look(self) -> None:
-        """Give each reply, undecoded, to the caller that waits for it. This method runs on the loop, or in the thread
-        or task of a caller that just sent a request or starts the connection.
+        """Give each reply, undecoded, to the caller that waits for it. This method runs on the loop. A caller that
+        closes the requestor runs it too, and takes no reply then.
         """
-        consumer = self._consumer
-        if consumer.closed or consumer.error is not None:
-            self._fail(consumer.error or IllegalStateException("the requestor is closed"))
+        if self._lost():
             return
+        consumer = self._consumer
         while (inbound := consumer.taking.take_undecoded()) is not None:
             try:
                 correlation_id = inbound.correlation_id
@@ -275,6 +277,14 @@ class Requestor:
             request.answered(inbound)
             if request.over:
                 self._drop(request)
+
+    def _lost(self) -> bool:
+        """Whether no reply can arrive any more. Then the requests under way get the error."""
+        consumer = self._consumer
+        if not consumer.closed and consumer.error is None:
+            return False
+        self._fail(consumer.error or IllegalStateException("the requestor is closed"))
+        return True
 
     def _is_wanted(self, inbound: Inbound) -> bool:
         """Return whether a request waits for this reply. Others are dropped, and are not decoded before. One decoded

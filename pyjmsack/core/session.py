@@ -118,7 +118,10 @@ class Session:
             for consumer in [*self.consumers.values()]:
                 if consumer.wants_more:
                     channel.submit(channel.provider.start_consumer, consumer.info.id)
-                consumer.arrived()
+                if consumer.on_arrival is None:
+                    consumer.arrived()
+                else:  # on the loop, because a signal handler must not end it while a reply is in no table
+                    channel.submit(consumer.arrived)
 
     @property
     def completions(self) -> Completions:

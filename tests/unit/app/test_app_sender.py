@@ -145,6 +145,6 @@ def test_a_send_does_not_wait_for_the_time_outs_of_other_sends_while_the_broker_
     app = app_with()
     sender = app.sender
     sender.link.connection, sender._timeout = None, 0
-    sender._limit = MagicMock(**{"acquire.side_effect": AssertionError("the send waits for its turn")})
+    sender._limit = MagicMock(**{"take.side_effect": AssertionError("the send waits for its turn")})
     with pytest.raises(ConnectionLostException, match="no broker within 0 s"):
         sender.send("q", "x")
