@@ -368,8 +368,13 @@ class Connection:
         this, because the descriptor does not become readable for messages that are there already.
         """
         self._reader.settimeout(0)
-        with suppress(BlockingIOError):
+        try:
             self._reader.recv(4096)
+        except BlockingIOError:
+            pass
+        finally:
+            # also if a signal handler has just raised, or has done so before: the loop would write no byte any more.
+            # Not before the bytes are read, because a byte that is written in between would be lost
             self._signalled = False
 
     @staticmethod
