@@ -364,27 +364,26 @@ class Channel(virtual.Channel):
             connection.call(connection.queues.forget(feed.queue))
             self.state.queue_bindings_delete(feed.queue)
 
-    def deliver(self, delivery: Delivery) -> None:
-        """Give a message to the callback of its consumer. If the consumer was cancelled meanwhile, the message goes
-        back to its queue.
+    def deliver(self, delivery: Delivery) -> bool:
+        """Give a message to the callback of its consumer. Return False if the consumer was cancelled meanwhile.
 
         Args:
             delivery: a message, with the consumer that it is for.
         """
         found = None if delivery.feed is None else self._feeds.get(delivery.feed.tag)
         if found is None or found[0] is not delivery.feed:  # cancelled, perhaps by the callback of the last message
-            self.checked().settle(delivery, "release")
-            return
+            return False
         _, callback, no_ack = found
-        message = self._received(delivery, no_ack=no_ack)
+        connection, message = self.checked(), self._received(delivery, no_ack=no_ack)
         if message is None:
-            return
+            return True
         worker = is_worker(callback)
         try:
             if worker:
                 # kombu's consumer sets this only when it has the message, which is too late for the check
                 message.accept = getattr(callback.__self__, "accept", None)
                 check_task(message)
+            connection.took(delivery)
             callback(message)
         except NOT_A_TASK as error:
             if not worker:
@@ -392,16 +391,17 @@ class Channel(virtual.Channel):
             self._refused(delivery, error)
             if not no_ack:
                 self.qos.reject(message.delivery_tag)
+        return True
 
     def _received(self, delivery: Delivery, *, no_ack: bool) -> Any:
         """Return a message in kombu's form. If the message is unreadable, make it a dead letter and return ``None``."""
         connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
         try:
-            payload = from_jms(delivery.message)
-            _complete(payload, tag, delivery, redelivered=connection.came_before(delivery.message))
-            message = self.Message(payload, channel=self)
+            message = self._read(delivery, tag)
         # any error, because the sender chose the text, and kombu raises errors of many kinds when it reads the text
         except Exception as error:
+            if not self._comes_again(error, delivery, tag):
+                raise
             self._refused(delivery, error)
             connection.settle(delivery, "reject")
             return None
@@ -410,6 +410,21 @@ class Channel(virtual.Channel):
         else:
             self.qos.append(message, tag, delivery)
         return message
+
+    def _read(self, delivery: Delivery, tag: str) -> Any:
+        payload = from_jms(delivery.message)
+        _complete(payload, tag, delivery, redelivered=self.checked().came_before(delivery.message))
+        return self.Message(payload, channel=self)
+
+    def _comes_again(self, error: Exception, delivery: Delivery, tag: str) -> bool:
+        """Return whether an error of the first reading of a message comes again. If not, a signal handler has raised
+        it, such as that of a time limit, and the message must not become a dead letter.
+        """
+        try:
+            self._read(delivery, tag)
+        except Exception as again:
+            return type(again) is type(error)
+        return False
 
     @staticmethod
     def _refused(delivery: Delivery, error: Exception) -> None:
@@ -428,14 +443,20 @@ class Channel(virtual.Channel):
         Raises:
             ConnectionLostException: the channel or the connection is closed.
         """
-        connection = self.checked()
-        while (message := connection.call(connection.queues.get(queue))) is not None:
-            window = Window() if no_ack else self.qos.window
-            connection.post(window.take)
-            found = self._received(Delivery(queue, message, window), no_ack=no_ack)
+        connection, window = self.checked(), Window() if no_ack else self.qos.window
+        while True:
+            hand: list[Delivery] = []
+            try:
+                connection.get(queue, window, hand)
+                if not hand:
+                    return None
+                found = self._received(hand[0], no_ack=no_ack)
+                hand[0].given = True
+            except BaseException:
+                connection.abandon(hand)
+                raise
             if found is not None:
                 return found
-        return None
 
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
         """Acknowledge a message, or all messages up to this one.

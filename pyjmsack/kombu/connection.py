@@ -70,7 +70,7 @@ class Connection:
         self.error: BaseException | None = None
         """The error that ended the connection. ``None`` means that the connection works."""
         self._told = False
-        """Whether :meth:`wait` has raised the error."""
+        """Whether :meth:`drain` has raised the error."""
         self.closed = False
         self._ready: deque[Delivery] = deque()
         self._requeued: OrderedDict[int, None] = OrderedDict()
@@ -125,11 +125,11 @@ class Connection:
 
     @property
     def owes_error(self) -> bool:
-        """Whether the connection is lost, and :meth:`wait` has not told the consumers yet.
+        """Whether the connection is lost, and :meth:`drain` has not told the consumers yet.
 
         Before kombu waits for messages, it replaces a connection that cannot be used. The new connection would have
         none of the consumers. Nobody would then learn of the loss, and the program would wait for ever. Therefore kombu
-        is told that a lost connection can be used, until :meth:`wait` has raised the error.
+        is told that a lost connection can be used, until :meth:`drain` has raised the error.
         """
         untold = self.error is not None and not self._told and not self.closed
         return untold and any(channel.consumed for channel in self.channels)
@@ -236,6 +236,29 @@ class Connection:
             else:
                 self._ready.append(delivery)
 
+    def get(self, queue: str, window: Window, hand: list[Delivery]) -> None:
+        """Put a message that the broker has in a queue now into ``hand``, if there is one.
+
+        A signal handler may raise at any step. So a caller that cannot use what is in ``hand`` calls :meth:`abandon`,
+        also if this call has raised an error.
+        """
+
+        def take(message: Message) -> None:
+            window.take()
+            hand.append(Delivery(queue, message, window))
+
+        self.call(self.queues.get(queue, take))
+
+    def abandon(self, hand: list[Delivery]) -> None:
+        """Give messages back to the broker that kombu did not get. Do not wait for it."""
+        with suppress(ConnectionLostException):  # the broker has them already
+            self.post(self._abandon, hand)
+
+    def _abandon(self, hand: list[Delivery]) -> None:
+        for delivery in hand:
+            if not delivery.given:
+                self._settle(delivery, "release")
+
     def settle(self, delivery: Delivery, outcome: str) -> None:
         """Give a message its outcome: ``accept``, ``reject`` or ``release``.
 
@@ -321,26 +344,51 @@ class Connection:
         """Return the descriptor that becomes readable when messages arrive or the connection is lost."""
         return self._reader.fileno()
 
-    def next(self) -> Delivery | None:
-        """Return the next message that has arrived, or ``None`` if there is none."""
+    def deliver(self) -> bool:
+        """Give the next message that has arrived to the kombu consumer that it is for. Return False if there is none.
+
+        If an error ends the call before the consumer has the message, the message is the next one again. A signal
+        handler may raise such an error at any step.
+        """
+        hand: list[Delivery] = []
         try:
-            delivery = self._ready.popleft()
-        except IndexError:
-            return None
+            with suppress(IndexError):  # there is none
+                # one step, after which a signal handler finds the message in the hand
+                hand.extend(map(deque.popleft, (self._ready,)))
+            for delivery in hand:
+                self._give(delivery)
+        except BaseException:
+            for delivery in hand:
+                if not delivery.given:
+                    self._ready.appendleft(delivery)
+                    self._signal()
+            raise
+        return bool(hand)
+
+    def _give(self, delivery: Delivery) -> None:
+        assert delivery.feed is not None  # only messages for consumers are kept
+        if not delivery.feed.owner.deliver(delivery):  # its consumer or its channel has ended
+            self.settle(delivery, "release")
+        self.took(delivery)
+
+    def took(self, delivery: Delivery) -> None:
+        """Note that kombu has a message, or has given it an outcome. A second call has no effect."""
+        if delivery.given:
+            return
         window = delivery.window
         window.taken += 1
+        delivery.given = True
         if window.blocked:
             with suppress(ConnectionLostException):
                 self.post(window.wake)
-        return delivery
 
     @property
     def has_more(self) -> bool:
         """Whether messages have arrived that kombu has not taken yet."""
         return bool(self._ready)
 
-    def wait(self, timeout: float | None) -> Delivery:
-        """Wait for the next message and return it.
+    def drain(self, timeout: float | None) -> None:
+        """Wait for the next message and give it to its consumer.
 
         Args:
             timeout: seconds; ``None`` waits for ever.
@@ -354,9 +402,8 @@ class Connection:
             self.clear_signal()
             self._told = self.error is not None
             self.check()
-            delivery = self.next()
-            if delivery is not None:
-                return delivery
+            if self.deliver():
+                return
             left = None if deadline is None else deadline - monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError("timed out")
@@ -364,8 +411,8 @@ class Connection:
             self._reader.recv(1, socket.MSG_PEEK)
 
     def clear_signal(self) -> None:
-        """Make the descriptor of :meth:`fileno` unreadable until the next message arrives. Call :meth:`next` after
-        this, because the descriptor does not become readable for messages that are there already.
+        """Make the descriptor of :meth:`fileno` unreadable until the next message arrives. Call :meth:`deliver`
+        after this, because the descriptor does not become readable for messages that are there already.
         """
         self._reader.settimeout(0)
         try:
@@ -376,12 +423,6 @@ class Connection:
             # also if a signal handler has just raised, or has done so before: the loop would write no byte any more.
             # Not before the bytes are read, because a byte that is written in between would be lost
             self._signalled = False
-
-    @staticmethod
-    def deliver(delivery: Delivery) -> None:
-        """Give a message to the kombu consumer that it is for."""
-        assert delivery.feed is not None  # only messages for consumers are kept
-        delivery.feed.owner.deliver(delivery)
 
     def consumes(self, queue: str) -> bool:
         """Whether a channel of this connection consumes a queue."""

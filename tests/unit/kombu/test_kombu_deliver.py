@@ -48,6 +48,9 @@ class Wire:
     def settle(self, delivery: Delivery, outcome: str) -> None:
         self.outcomes.append(outcome)
 
+    def took(self, delivery: Delivery) -> None:
+        delivery.given = True
+
     def consume(self, channel: Channel, tag: str, queue: str, window: Window) -> Any:
         return SimpleNamespace(tag=tag, queue=queue)
 
