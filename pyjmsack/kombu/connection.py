@@ -260,15 +260,16 @@ class Connection:
                 self._settle(delivery, "release")
 
     def settle(self, delivery: Delivery, outcome: str) -> None:
-        """Give a message its outcome: ``accept``, ``reject`` or ``release``.
+        """Give a message its outcome: ``accept``, ``reject`` or ``release``. Only the first outcome has an effect.
 
         The call returns when the outcome is written to the socket. Otherwise a task that was acknowledged before it ran
-        could run again if its worker is killed.
+        could run again if its worker is killed. If a signal handler cuts the wait, the message gets its outcome anyway.
 
         Raises:
             ConnectionLostException: the connection is closed or lost, and the broker delivers the message again.
         """
-        self.call(self._settled(delivery, outcome))
+        self.post(self._settle, delivery, outcome)
+        self.call(asyncio.sleep(0))  # the connection writes at the end of the turn of the loop that makes the call
 
     def requeue(self, delivery: Delivery) -> None:
         """Give a message back to the broker, because its consumer wants it requeued, and remember the message.
@@ -291,10 +292,6 @@ class Connection:
         requeued it.
         """
         return bool(message.redelivered) or hash(message.message_id) in self._requeued
-
-    async def _settled(self, delivery: Delivery, outcome: str) -> None:
-        self._settle(delivery, outcome)
-        await asyncio.sleep(0)  # the connection writes at the end of this turn of the loop
 
     def _settle(self, delivery: Delivery, outcome: str) -> None:
         try:

@@ -79,7 +79,7 @@ class Delivery:
         lane: the lane that gets the message again if it goes back to the broker. ``None`` means that any lane may.
     """
 
-    __slots__ = ("_ended", "feed", "given", "lane", "message", "queue", "window")
+    __slots__ = ("_ended", "feed", "forget", "given", "lane", "message", "queue", "window")
 
     def __init__(
         self, queue: str, message: Message, window: Window, feed: Feed | None = None, lane: Lane | None = None
@@ -91,6 +91,8 @@ class Delivery:
         self.lane = lane
         self.given = False
         """Whether kombu has the message, or has given it an outcome."""
+        self.forget: Callable[[], object] = int
+        """Called when the message has its outcome."""
         self._ended = False
 
     def end(self, outcome: str) -> None:
@@ -103,6 +105,7 @@ class Delivery:
         if self._ended:
             return
         self._ended = True
+        self.forget()
         self.window.held -= 1
         lane = self.lane
         if lane is not None and outcome == "release" and len(lane.returned) < _MOST_RETURNED:

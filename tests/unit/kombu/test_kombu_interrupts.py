@@ -10,7 +10,8 @@ import select
 import socket
 from array import array
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,7 +55,7 @@ class Noted(BytesMessage):
 
 
 class Local(Connection):
-    """A connection without a broker, whose loop runs each call at once."""
+    """A connection without a broker, whose loop runs when the test says so."""
 
     def __init__(self) -> None:
         self.client = SimpleNamespace(transport_options={})
@@ -63,6 +64,7 @@ class Local(Connection):
         self.channels = []
         self._used_channel_ids = array("H")
         self._ready = deque()
+        self.posted: deque[Callable[[], Any]] = deque()
         self._requeued = OrderedDict()
         self._signalled = self._told = False
         self.error, self.closed = None, False
@@ -70,10 +72,14 @@ class Local(Connection):
         self._writer.setblocking(False)
 
     def post(self, call: Callable[..., Any], *arguments: Any) -> None:
-        call(*arguments)
+        self.posted.append(partial(call, *arguments))
+
+    def turn(self) -> None:
+        while self.posted:
+            self.posted.popleft()()
 
     def settle(self, delivery: Delivery, outcome: str) -> None:
-        self._settle(delivery, outcome)
+        self.post(self._settle, delivery, outcome)
 
     def consume(self, owner: Any, tag: str, queue: str, window: Window) -> Any:
         return SimpleNamespace(owner=owner, tag=tag, queue=queue, window=window)
@@ -258,6 +264,7 @@ def test_a_message_that_cannot_be_read_is_a_dead_letter_although_a_limit_ended_i
         connection.deliver()
     assert message.outcomes == []
     assert connection.deliver()
+    connection.turn()
     assert (message.outcomes, program.got, connection.has_more) == (["reject"], [], False)
 
 
@@ -271,19 +278,20 @@ def test_a_message_of_a_closed_channel_goes_back_and_no_other_channel_gets_an_er
     program.channel._feeds.clear()
     program.channel.closed = True
     connection.deliver()
+    connection.turn()
     assert (message.outcomes, program.got, connection.has_more) == (["release"], [], False)
 
 
 @pytest.mark.parametrize("no_ack", [False, True], ids=["acknowledged", "no_ack"])
 def test_a_message_that_an_interrupted_basic_get_received_goes_back(no_ack: bool, make: Callable[[], Local]) -> None:
     """It kept its place in the prefetch count until the channel was closed."""
-    scenes: list[tuple[Channel, Delivery, list[Any]]] = []
+    scenes: list[tuple[Local, Delivery, list[Any]]] = []
 
     def scene() -> Callable[[], object]:
         connection = make()
         channel, hands = Channel(connection), list[Any]()
         delivery = Delivery("tasks", Noted(7), Window() if no_ack else channel.qos.window)
-        scenes.append((channel, delivery, hands))
+        scenes.append((connection, delivery, hands))
 
         def get(queue: str, window: Window, hand: list[Delivery]) -> None:
             hands.append(hand)
@@ -293,7 +301,54 @@ def test_a_message_that_an_interrupted_basic_get_received_goes_back(no_ack: bool
         return lambda: channel.basic_get("tasks", no_ack)
 
     for step in each_step(scene):
-        _, delivery, hands = scenes[-1]
+        connection, delivery, hands = scenes[-1]
+        connection.turn()
         if hands and hands[0] and not delivery.given and not no_ack:
             assert delivery.message.outcomes == ["release"], f"step {step}"  # type: ignore[attr-defined]
         assert len(delivery.message.outcomes) <= 1, f"step {step}"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("verb", ["ack", "reject"])
+def test_an_interrupted_acknowledgement_is_lost_at_no_step_and_can_be_repeated(
+    verb: str, make: Callable[[], Local]
+) -> None:
+    """The message kept its place in the prefetch count for ever, and a second call did nothing."""
+    scenes: list[tuple[Local, Program, Noted]] = []
+    outcome = "accept" if verb == "ack" else "reject"
+
+    def scene() -> Callable[[], object]:
+        connection, message = make(), Noted(7)
+        program = Program(connection)
+        connection.arrive(message, program)
+        connection.deliver()
+        scenes.append((connection, program, message))
+        (tag,) = program.channel.qos._delivered
+        return lambda: getattr(program.channel.qos, verb)(tag)
+
+    for step in each_step(scene):
+        connection, program, message = scenes[-1]
+        for tag in [*program.channel.qos._delivered]:
+            getattr(program.channel.qos, verb)(tag)
+        connection.turn()
+        assert message.outcomes == [outcome], f"step {step}"
+        assert (program.channel.qos.window.held, program.channel.qos._delivered) == (0, {})
+
+
+def test_an_acknowledgement_whose_wait_is_interrupted_reaches_the_broker(make: Callable[[], Local]) -> None:
+    """It was cancelled before it began."""
+
+    def struck(coroutine: Coroutine[Any, Any, Any]) -> Any:
+        coroutine.close()
+        raise Over
+
+    connection, message = make(), Noted(7)
+    program = Program(connection)
+    connection.arrive(message, program)
+    connection.deliver()
+    connection.call = struck  # type: ignore[method-assign]
+    connection.settle = partial(Connection.settle, connection)  # type: ignore[method-assign]
+    (tag,) = program.channel.qos._delivered
+    with pytest.raises(Over):
+        program.channel.basic_ack(tag)
+    connection.turn()
+    assert (message.outcomes, program.channel.qos.window.held) == (["accept"], 0)
