@@ -105,8 +105,8 @@ class Channel(virtual.Channel):
 
     @property
     def consumed(self) -> list[str]:
-        """The names of the queues that this channel consumes."""
-        return self._active_queues
+        """The names of the queues that this channel consumes, one for each consumer."""
+        return [feed.queue for feed, _, _ in [*self._feeds.values()]]
 
     # -- declaring ----------------------------------------------------------------------------------------------
 
@@ -337,32 +337,34 @@ class Channel(virtual.Channel):
             JMSException: the broker refused the consumer.
         """
         window = Window() if no_ack else self.qos.window
-        feed = self.checked().consume(self, consumer_tag, queue, window)
-        self._feeds[consumer_tag] = feed, callback, no_ack
+
+        def keep(feed: Feed) -> None:
+            self._feeds[consumer_tag] = feed, callback, no_ack
+
+        self.checked().consume(self, consumer_tag, queue, window, keep)
         self._consumers.add(consumer_tag)
         self._tag_to_queue[consumer_tag] = queue
-        self._active_queues.append(queue)
 
     def basic_cancel(self, consumer_tag: str) -> None:
         """End a consumer. A queue that deletes itself ends with its last consumer. An unknown tag is ignored.
 
+        The consumer is forgotten at the end, so that a call that a signal handler has cut can be repeated.
+
         Args:
             consumer_tag: the name that :meth:`basic_consume` got.
         """
-        found = self._feeds.pop(consumer_tag, None)
+        found = self._feeds.get(consumer_tag)
         if found is None:
             return
-        feed = found[0]
+        feed, connection = found[0], self.connection
+        if connection is not None and connection.alive:
+            connection.cancel(feed)
+            if connection.queues.is_temporary(feed.queue) and connection.consumers(feed.queue) <= 1:
+                connection.call(connection.queues.forget(feed.queue))
+                self.state.queue_bindings_delete(feed.queue)
         self._consumers.discard(consumer_tag)
         self._tag_to_queue.pop(consumer_tag, None)
-        self._active_queues.remove(feed.queue)
-        connection = self.connection
-        if connection is None or not connection.alive:
-            return
-        connection.cancel(feed)
-        if connection.queues.is_temporary(feed.queue) and not connection.consumes(feed.queue):
-            connection.call(connection.queues.forget(feed.queue))
-            self.state.queue_bindings_delete(feed.queue)
+        self._feeds.pop(consumer_tag, None)
 
     def deliver(self, delivery: Delivery) -> bool:
         """Give a message to the callback of its consumer. Return False if the consumer was cancelled meanwhile.

@@ -77,7 +77,7 @@ class Connection:
         """The hashes of the ids of requeued messages. The ids are not kept, because a sender may choose long ones."""
         self._signalled = False
         self._closing: set[asyncio.Task[None]] = set()
-        """The tasks that close producers. They wait for sends that other threads began."""
+        """The tasks that close producers and consumers. Nobody may wait for them, and asyncio does not keep tasks."""
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         self._hubs: list[Any] = []
@@ -206,35 +206,50 @@ class Connection:
         with suppress(JMSException):  # the connection was lost
             await producer.close()
 
-    def consume(self, owner: Any, tag: str, queue: str, window: Window) -> Feed:
+    def consume(self, owner: Any, tag: str, queue: str, window: Window, keep: Callable[[Feed], None]) -> None:
         """Open a consumer of kombu on a queue.
+
+        Args:
+            owner: the channel.
+            tag: the name of the consumer.
+            queue: the queue.
+            window: the room for messages.
+            keep: called with the open consumer, on the loop. So the owner can end it, also if a signal handler has cut
+                this call.
 
         Raises:
             JMSException: the broker refused the consumer.
         """
-        return self.call(self._consume(owner, tag, queue, window))
+        self.call(self._consume(owner, tag, queue, window, keep))
 
-    async def _consume(self, owner: Any, tag: str, queue: str, window: Window) -> Feed:
+    async def _consume(self, owner: Any, tag: str, queue: str, window: Window, keep: Callable[[Feed], None]) -> None:
         by_credit = self._jms.metadata.protocol.startswith("AMQP")
         prefetch = 0 if window.limit and by_credit else window.limit or WITHOUT_LIMIT
         releases = by_credit and self.queues.is_artemis
         sources = self.queues.sources(queue)
         feed = Feed(owner, tag, queue, sources, window, self, prefetch=prefetch, releases=releases)
         await feed.open()
-        return feed
+        keep(feed)
 
     def cancel(self, feed: Feed) -> None:
-        """End a consumer of kombu. Messages that kombu has not got yet go back to the broker."""
+        """End a consumer of kombu. Messages that kombu has not got yet go back to the broker. A second call is fine."""
         self.call(self._cancel(feed))
 
     async def _cancel(self, feed: Feed) -> None:
+        # a task of its own, which goes on if a signal handler cuts the wait for it
+        ending = asyncio.get_running_loop().create_task(self._ended(feed))
+        self._closing.add(ending)
+        ending.add_done_callback(self._closing.discard)
+        await asyncio.shield(ending)
+
+    async def _ended(self, feed: Feed) -> None:
         await feed.close()
-        for _ in range(len(self._ready)):
-            delivery = self._ready.popleft()
-            if delivery.feed is feed:
-                self.give_back(delivery)
-            else:
-                self._ready.append(delivery)
+        for delivery in [one for one in [*self._ready] if one.feed is feed]:
+            try:
+                self._ready.remove(delivery)
+            except ValueError:  # a thread that drains has taken it meanwhile
+                continue
+            self.give_back(delivery)
 
     def get(self, queue: str, window: Window, hand: list[Delivery]) -> None:
         """Put a message that the broker has in a queue now into ``hand``, if there is one.
@@ -421,9 +436,9 @@ class Connection:
             # Not before the bytes are read, because a byte that is written in between would be lost
             self._signalled = False
 
-    def consumes(self, queue: str) -> bool:
-        """Whether a channel of this connection consumes a queue."""
-        return any(queue in channel.consumed for channel in self.channels)
+    def consumers(self, queue: str) -> int:
+        """Return how many consumers the channels of this connection have on a queue."""
+        return sum(channel.consumed.count(queue) for channel in [*self.channels])
 
     # -- the end ------------------------------------------------------------------------------------------------
 

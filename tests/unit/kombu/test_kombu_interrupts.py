@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import select
 import socket
@@ -81,8 +82,8 @@ class Local(Connection):
     def settle(self, delivery: Delivery, outcome: str) -> None:
         self.post(self._settle, delivery, outcome)
 
-    def consume(self, owner: Any, tag: str, queue: str, window: Window) -> Any:
-        return SimpleNamespace(owner=owner, tag=tag, queue=queue, window=window)
+    def consume(self, owner: Any, tag: str, queue: str, window: Window, keep: Callable[[Any], None]) -> None:
+        keep(SimpleNamespace(owner=owner, tag=tag, queue=queue, window=window))
 
     def arrive(self, message: Message | None = None, owner: Any = None) -> Delivery:
         feed = SimpleNamespace(owner=SimpleNamespace(deliver=lambda _: True)) if owner is None else owner.feed
@@ -352,3 +353,79 @@ def test_an_acknowledgement_whose_wait_is_interrupted_reaches_the_broker(make: C
         program.channel.basic_ack(tag)
     connection.turn()
     assert (message.outcomes, program.channel.qos.window.held) == (["accept"], 0)
+
+
+class Ending(Local):
+    """A connection that notes which consumers have ended."""
+
+    alive = True  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ended: list[str] = []
+        self.queues: Any = SimpleNamespace(is_temporary=lambda _: False)
+
+    def cancel(self, feed: Any) -> None:
+        self.ended.append(feed.tag)
+
+
+def test_the_end_of_a_consumer_that_was_interrupted_can_be_repeated() -> None:
+    """Neither a second ``cancel`` nor the close of the channel found the consumer, which went on to take messages."""
+    scenes: list[tuple[Ending, Program]] = []
+
+    def scene() -> Callable[[], object]:
+        connection = Ending()
+        program = Program(connection)
+        scenes.append((connection, program))
+        return lambda: program.channel.basic_cancel("tag")
+
+    for step in each_step(scene):
+        connection, program = scenes[-1]
+        program.channel.basic_cancel("tag")
+        assert connection.ended in (["tag"], ["tag", "tag"]), f"step {step}"
+        assert (program.channel.consumed, program.channel._consumers) == ([], set())
+        connection.end()
+
+
+def test_a_consumer_whose_start_was_interrupted_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The channel did not know it, and it took messages until the connection was closed."""
+
+    def struck(self: Ending, *arguments: Any) -> None:
+        Local.consume(self, *arguments)
+        raise Over
+
+    monkeypatch.setattr(Ending, "consume", struck)
+    connection = Ending()
+    channel = Channel(connection)
+    with pytest.raises(Over):
+        channel.basic_consume("tasks", False, print, "tag")
+    channel.close()
+    assert connection.ended == ["tag"]
+    connection.end()
+
+
+def test_the_end_of_a_consumer_goes_on_if_nobody_waits_for_it_any_more(make: Callable[[], Local]) -> None:
+    """It stopped half-way: the consumer stayed open, and its messages waited for nobody."""
+    connection, message = make(), Noted(7)
+    program = Program(connection)
+    connection.arrive(message, program)
+
+    async def run() -> list[str]:
+        may_go_on, closed = asyncio.Event(), list[str]()
+        connection._closing = set()
+
+        async def close() -> None:
+            await may_go_on.wait()
+            closed.append("tag")
+
+        program.feed.close = close
+        waiting = asyncio.get_running_loop().create_task(connection._cancel(program.feed))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        may_go_on.set()
+        await asyncio.gather(*connection._closing)
+        return closed
+
+    assert asyncio.run(run()) == ["tag"]
+    assert (message.outcomes, connection.has_more) == (["release"], False)
