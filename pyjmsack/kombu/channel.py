@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from itertools import count
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from amqp.protocol import queue_declare_ok_t
 from kombu.exceptions import ChannelError
+from kombu.messaging import Consumer
 from kombu.transport import virtual
 
 from pyjmsack import ConnectionLostException, DeliveryMode, Destination, Queue
@@ -376,7 +377,7 @@ class Channel(virtual.Channel):
         if found is None or found[0] is not delivery.feed:  # cancelled, perhaps by the callback of the last message
             return False
         _, callback, no_ack = found
-        connection, message = self.checked(), self._received(delivery, no_ack=no_ack)
+        connection, message = self.checked(), self._received(delivery, callback, no_ack=no_ack)
         if message is None:
             return True
         worker = is_worker(callback)
@@ -395,18 +396,23 @@ class Channel(virtual.Channel):
                 self.qos.reject(message.delivery_tag)
         return True
 
-    def _received(self, delivery: Delivery, *, no_ack: bool) -> Any:
+    def _received(self, delivery: Delivery, callback: Any = None, *, no_ack: bool) -> Any:
         """Return a message in kombu's form. If the message is unreadable, make it a dead letter and return ``None``."""
         connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
         try:
             message = self._read(delivery, tag)
         # any error, because the sender chose the text, and kombu raises errors of many kinds when it reads the text
         except Exception as error:
-            if not self._comes_again(error, delivery, tag):
+            if not _comes_again(error, self._read, delivery, tag):
                 raise
             self._refused(delivery, error)
             connection.settle(delivery, "reject")
             return None
+        consumer = getattr(callback, "__self__", None)
+        if (
+            isinstance(consumer, Consumer) and consumer.on_message is None
+        ):  # kombu decodes the body before it calls the program
+            _decode(message, consumer)
         if no_ack:
             connection.settle(delivery, "accept")
         else:
@@ -417,16 +423,6 @@ class Channel(virtual.Channel):
         payload = from_jms(delivery.message)
         _complete(payload, tag, delivery, redelivered=self.checked().came_before(delivery.message))
         return self.Message(payload, channel=self)
-
-    def _comes_again(self, error: Exception, delivery: Delivery, tag: str) -> bool:
-        """Return whether an error of the first reading of a message comes again. If not, a signal handler has raised
-        it, such as that of a time limit, and the message must not become a dead letter.
-        """
-        try:
-            self._read(delivery, tag)
-        except Exception as again:
-            return type(again) is type(error)
-        return False
 
     @staticmethod
     def _refused(delivery: Delivery, error: Exception) -> None:
@@ -503,6 +499,30 @@ class Channel(virtual.Channel):
     def qos(self) -> QoS:
         """The unacknowledged messages and the prefetch count."""
         return self._qos
+
+
+def _comes_again(error: Exception, read: Callable[..., object], *arguments: Any) -> bool:
+    """Return whether an error of the first reading of a message comes again. If not, a signal handler has raised it,
+    such as that of a time limit, and the message is not to blame.
+    """
+    try:
+        read(*arguments)
+    except Exception as again:
+        return type(again) is type(error)
+    return False
+
+
+def _decode(message: Any, consumer: Any) -> None:
+    """Decode the body of a message before its consumer of kombu does so. An interrupt here leaves the message in the
+    queue. Later the message would stay unacknowledged, and the program would not have it. The errors of a body come
+    again when kombu asks for it.
+    """
+    message.accept = consumer.accept
+    try:
+        message.decode()
+    except Exception as error:
+        if not _comes_again(error, message.decode):
+            raise
 
 
 def _complete(payload: dict[str, Any], tag: str, delivery: Delivery, *, redelivered: bool) -> None:

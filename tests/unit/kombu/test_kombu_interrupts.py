@@ -283,6 +283,27 @@ def test_a_message_of_a_closed_channel_goes_back_and_no_other_channel_gets_an_er
     assert (message.outcomes, program.got, connection.has_more) == (["release"], [], False)
 
 
+def test_a_message_whose_body_an_interrupt_left_undecoded_comes_again(
+    make: Callable[[], Local], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kombu had it, and the program did not. With a prefetch count of 1 the consumer got no other message."""
+    connection = make()
+    program, message = Program(connection), Noted(7)
+    connection.arrive(message, program)
+    decode = pyjmsack.kombu.channel.Received.decode
+
+    def struck(self: Any) -> Any:
+        monkeypatch.setattr(pyjmsack.kombu.channel.Received, "decode", decode)
+        raise Over
+
+    monkeypatch.setattr(pyjmsack.kombu.channel.Received, "decode", struck)
+    with pytest.raises(Over):
+        connection.deliver()
+    assert (program.got, program.channel.qos._delivered) == ([], {})
+    assert connection.deliver()
+    assert (program.got, message.outcomes) == ([7], [])
+
+
 @pytest.mark.parametrize("no_ack", [False, True], ids=["acknowledged", "no_ack"])
 def test_a_message_that_an_interrupted_basic_get_received_goes_back(no_ack: bool, make: Callable[[], Local]) -> None:
     """It kept its place in the prefetch count until the channel was closed."""
