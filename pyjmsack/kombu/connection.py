@@ -379,20 +379,26 @@ class Connection:
 
     def _give(self, delivery: Delivery) -> None:
         assert delivery.feed is not None  # only messages for consumers are kept
-        if not delivery.feed.owner.deliver(delivery):  # its consumer or its channel has ended
-            self.settle(delivery, "release")
-        self.took(delivery)
-
-    def took(self, delivery: Delivery) -> None:
-        """Note that kombu has a message, or has given it an outcome. A second call has no effect."""
-        if delivery.given:
-            return
         window = delivery.window
-        window.taken += 1
-        delivery.given = True
-        if window.blocked:
-            with suppress(ConnectionLostException):
-                self.post(window.wake)
+        try:
+            if not delivery.feed.owner.deliver(delivery):  # its consumer or its channel has ended
+                self.settle(delivery, "release")
+            self.took(delivery)
+        finally:
+            if window.blocked:
+                with suppress(ConnectionLostException):
+                    self.post(window.wake)
+
+    @staticmethod
+    def took(delivery: Delivery) -> None:
+        """Note that kombu has a message, or has given it an outcome. A second call has no effect.
+
+        This is short, because a signal handler that raises between this call and the callback of the consumer leaves a
+        message unacknowledged that the program does not have.
+        """
+        if not delivery.given:
+            delivery.window.taken += 1
+            delivery.given = True
 
     @property
     def has_more(self) -> bool:

@@ -69,6 +69,7 @@ class QoS:
             delivery: the delivery that needs an outcome. With ``None`` the message is not remembered.
         """
         if delivery is not None:
+            delivery.forget()  # the tag of an earlier try, which a signal handler cut
             delivery.forget = partial(self._delivered.pop, delivery_tag, None)
             self._delivered[delivery_tag] = message, delivery
 

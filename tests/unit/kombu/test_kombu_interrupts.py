@@ -225,6 +225,23 @@ def test_a_message_whose_delivery_is_interrupted_comes_again_unless_the_program_
         connection.deliver()
         assert program.got[-1] == 8
         assert len(program.got) == len({*program.got})
+        assert len(program.channel.qos._delivered) == (0 if no_ack else 2)
+
+
+def test_an_interrupt_while_a_lane_is_woken_comes_when_the_program_has_the_message(make: Callable[[], Local]) -> None:
+    """The message stayed unacknowledged, and the program did not have it."""
+
+    def struck(call: Callable[..., Any], *arguments: Any) -> None:
+        raise Over
+
+    connection = make()
+    program = Program(connection)
+    connection.arrive(Noted(7), program)
+    connection.post = struck  # type: ignore[method-assign]
+    program.feed.window.blocked = True
+    with pytest.raises(Over):
+        connection.deliver()
+    assert (program.got, connection.has_more) == ([7], False)
 
 
 def test_the_error_of_a_signal_handler_makes_no_dead_letter(
