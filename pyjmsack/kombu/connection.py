@@ -471,10 +471,12 @@ class Connection:
         self.closed = True
         for hub in [*self._hubs]:
             self.unregister(hub)
-        if not self._loop.foreign:
-            with suppress(JMSException, TimeoutError, OSError):
-                self._loop.call(self._jms.close(), CLOSE_TIMEOUT)
-        self._end()
+        try:
+            if not self._loop.foreign:
+                with suppress(JMSException, TimeoutError, OSError):
+                    self._loop.call(self._jms.close(), CLOSE_TIMEOUT)
+        finally:  # also if a signal handler has raised, because a second call has no effect
+            self._end()
 
     def forget(self) -> None:
         """Close the connection. In a child made by ``fork`` close nothing, because the connection belongs to the

@@ -467,3 +467,19 @@ def test_the_end_of_a_consumer_goes_on_if_nobody_waits_for_it_any_more(make: Cal
 
     assert asyncio.run(run()) == ["tag"]
     assert (message.outcomes, connection.has_more) == (["release"], False)
+
+
+def test_an_interrupted_close_ends_the_loop_of_the_connection() -> None:
+    """The connection stayed open with all its messages, and a second call did nothing."""
+    stopped: list[float] = []
+
+    def struck(*_: object) -> None:
+        raise Over
+
+    connection = Local()
+    connection._hubs = []
+    connection._jms = SimpleNamespace(close=int)  # type: ignore[assignment]
+    connection._loop = SimpleNamespace(foreign=False, call=struck, stop=stopped.append)  # type: ignore[assignment]
+    with pytest.raises(Over):
+        connection.close()
+    assert len(stopped) == 1
