@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from itertools import count
 from typing import Any, ClassVar
@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from amqp.protocol import queue_declare_ok_t
 from kombu.exceptions import ChannelError
+from kombu.messaging import Consumer
 from kombu.transport import virtual
 
 from pyjmsack import ConnectionLostException, DeliveryMode, Destination, Queue
@@ -105,8 +106,8 @@ class Channel(virtual.Channel):
 
     @property
     def consumed(self) -> list[str]:
-        """The names of the queues that this channel consumes."""
-        return self._active_queues
+        """The names of the queues that this channel consumes, one for each consumer."""
+        return [feed.queue for feed, _, _ in [*self._feeds.values()]]
 
     # -- declaring ----------------------------------------------------------------------------------------------
 
@@ -337,54 +338,55 @@ class Channel(virtual.Channel):
             JMSException: the broker refused the consumer.
         """
         window = Window() if no_ack else self.qos.window
-        feed = self.checked().consume(self, consumer_tag, queue, window)
-        self._feeds[consumer_tag] = feed, callback, no_ack
+
+        def keep(feed: Feed) -> None:
+            self._feeds[consumer_tag] = feed, callback, no_ack
+
+        self.checked().consume(self, consumer_tag, queue, window, keep)
         self._consumers.add(consumer_tag)
         self._tag_to_queue[consumer_tag] = queue
-        self._active_queues.append(queue)
 
     def basic_cancel(self, consumer_tag: str) -> None:
         """End a consumer. A queue that deletes itself ends with its last consumer. An unknown tag is ignored.
 
+        The consumer is forgotten at the end, so that a call that a signal handler has cut can be repeated.
+
         Args:
             consumer_tag: the name that :meth:`basic_consume` got.
         """
-        found = self._feeds.pop(consumer_tag, None)
+        found = self._feeds.get(consumer_tag)
         if found is None:
             return
-        feed = found[0]
+        feed, connection = found[0], self.connection
+        if connection is not None and connection.alive:
+            connection.cancel(feed)
+            if connection.queues.is_temporary(feed.queue) and connection.consumers(feed.queue) <= 1:
+                connection.call(connection.queues.forget(feed.queue))
+                self.state.queue_bindings_delete(feed.queue)
         self._consumers.discard(consumer_tag)
         self._tag_to_queue.pop(consumer_tag, None)
-        self._active_queues.remove(feed.queue)
-        connection = self.connection
-        if connection is None or not connection.alive:
-            return
-        connection.cancel(feed)
-        if connection.queues.is_temporary(feed.queue) and not connection.consumes(feed.queue):
-            connection.call(connection.queues.forget(feed.queue))
-            self.state.queue_bindings_delete(feed.queue)
+        self._feeds.pop(consumer_tag, None)
 
-    def deliver(self, delivery: Delivery) -> None:
-        """Give a message to the callback of its consumer. If the consumer was cancelled meanwhile, the message goes
-        back to its queue.
+    def deliver(self, delivery: Delivery) -> bool:
+        """Give a message to the callback of its consumer. Return False if the consumer was cancelled meanwhile.
 
         Args:
             delivery: a message, with the consumer that it is for.
         """
         found = None if delivery.feed is None else self._feeds.get(delivery.feed.tag)
         if found is None or found[0] is not delivery.feed:  # cancelled, perhaps by the callback of the last message
-            self.checked().settle(delivery, "release")
-            return
+            return False
         _, callback, no_ack = found
-        message = self._received(delivery, no_ack=no_ack)
+        connection, message = self.checked(), self._received(delivery, callback, no_ack=no_ack)
         if message is None:
-            return
+            return True
         worker = is_worker(callback)
         try:
             if worker:
                 # kombu's consumer sets this only when it has the message, which is too late for the check
                 message.accept = getattr(callback.__self__, "accept", None)
                 check_task(message)
+            connection.took(delivery)
             callback(message)
         except NOT_A_TASK as error:
             if not worker:
@@ -392,24 +394,35 @@ class Channel(virtual.Channel):
             self._refused(delivery, error)
             if not no_ack:
                 self.qos.reject(message.delivery_tag)
+        return True
 
-    def _received(self, delivery: Delivery, *, no_ack: bool) -> Any:
+    def _received(self, delivery: Delivery, callback: Any = None, *, no_ack: bool) -> Any:
         """Return a message in kombu's form. If the message is unreadable, make it a dead letter and return ``None``."""
         connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
         try:
-            payload = from_jms(delivery.message)
-            _complete(payload, tag, delivery, redelivered=connection.came_before(delivery.message))
-            message = self.Message(payload, channel=self)
+            message = self._read(delivery, tag)
         # any error, because the sender chose the text, and kombu raises errors of many kinds when it reads the text
         except Exception as error:
+            if not _comes_again(error, self._read, delivery, tag):
+                raise
             self._refused(delivery, error)
             connection.settle(delivery, "reject")
             return None
+        consumer = getattr(callback, "__self__", None)
+        if (
+            isinstance(consumer, Consumer) and consumer.on_message is None
+        ):  # kombu decodes the body before it calls the program
+            _decode(message, consumer)
         if no_ack:
             connection.settle(delivery, "accept")
         else:
             self.qos.append(message, tag, delivery)
         return message
+
+    def _read(self, delivery: Delivery, tag: str) -> Any:
+        payload = from_jms(delivery.message)
+        _complete(payload, tag, delivery, redelivered=self.checked().came_before(delivery.message))
+        return self.Message(payload, channel=self)
 
     @staticmethod
     def _refused(delivery: Delivery, error: Exception) -> None:
@@ -428,14 +441,20 @@ class Channel(virtual.Channel):
         Raises:
             ConnectionLostException: the channel or the connection is closed.
         """
-        connection = self.checked()
-        while (message := connection.call(connection.queues.get(queue))) is not None:
-            window = Window() if no_ack else self.qos.window
-            connection.post(window.take)
-            found = self._received(Delivery(queue, message, window), no_ack=no_ack)
+        connection, window = self.checked(), Window() if no_ack else self.qos.window
+        while True:
+            hand: list[Delivery] = []
+            try:
+                connection.get(queue, window, hand)
+                if not hand:
+                    return None
+                found = self._received(hand[0], no_ack=no_ack)
+                hand[0].given = True
+            except BaseException:
+                connection.abandon(hand)
+                raise
             if found is not None:
                 return found
-        return None
 
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
         """Acknowledge a message, or all messages up to this one.
@@ -480,6 +499,30 @@ class Channel(virtual.Channel):
     def qos(self) -> QoS:
         """The unacknowledged messages and the prefetch count."""
         return self._qos
+
+
+def _comes_again(error: Exception, read: Callable[..., object], *arguments: Any) -> bool:
+    """Return whether an error of the first reading of a message comes again. If not, a signal handler has raised it,
+    such as that of a time limit, and the message is not to blame.
+    """
+    try:
+        read(*arguments)
+    except Exception as again:
+        return type(again) is type(error)
+    return False
+
+
+def _decode(message: Any, consumer: Any) -> None:
+    """Decode the body of a message before its consumer of kombu does so. An interrupt here leaves the message in the
+    queue. Later the message would stay unacknowledged, and the program would not have it. The errors of a body come
+    again when kombu asks for it.
+    """
+    message.accept = consumer.accept
+    try:
+        message.decode()
+    except Exception as error:
+        if not _comes_again(error, message.decode):
+            raise
 
 
 def _complete(payload: dict[str, Any], tag: str, delivery: Delivery, *, redelivered: bool) -> None:

@@ -70,14 +70,14 @@ class Connection:
         self.error: BaseException | None = None
         """The error that ended the connection. ``None`` means that the connection works."""
         self._told = False
-        """Whether :meth:`wait` has raised the error."""
+        """Whether :meth:`drain` has raised the error."""
         self.closed = False
         self._ready: deque[Delivery] = deque()
         self._requeued: OrderedDict[int, None] = OrderedDict()
         """The hashes of the ids of requeued messages. The ids are not kept, because a sender may choose long ones."""
         self._signalled = False
         self._closing: set[asyncio.Task[None]] = set()
-        """The tasks that close producers. They wait for sends that other threads began."""
+        """The tasks that close producers and consumers. Nobody may wait for them, and asyncio does not keep tasks."""
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         self._hubs: list[Any] = []
@@ -125,11 +125,11 @@ class Connection:
 
     @property
     def owes_error(self) -> bool:
-        """Whether the connection is lost, and :meth:`wait` has not told the consumers yet.
+        """Whether the connection is lost, and :meth:`drain` has not told the consumers yet.
 
         Before kombu waits for messages, it replaces a connection that cannot be used. The new connection would have
         none of the consumers. Nobody would then learn of the loss, and the program would wait for ever. Therefore kombu
-        is told that a lost connection can be used, until :meth:`wait` has raised the error.
+        is told that a lost connection can be used, until :meth:`drain` has raised the error.
         """
         untold = self.error is not None and not self._told and not self.closed
         return untold and any(channel.consumed for channel in self.channels)
@@ -206,46 +206,85 @@ class Connection:
         with suppress(JMSException):  # the connection was lost
             await producer.close()
 
-    def consume(self, owner: Any, tag: str, queue: str, window: Window) -> Feed:
+    def consume(self, owner: Any, tag: str, queue: str, window: Window, keep: Callable[[Feed], None]) -> None:
         """Open a consumer of kombu on a queue.
+
+        Args:
+            owner: the channel.
+            tag: the name of the consumer.
+            queue: the queue.
+            window: the room for messages.
+            keep: called with the open consumer, on the loop. So the owner can end it, also if a signal handler has cut
+                this call.
 
         Raises:
             JMSException: the broker refused the consumer.
         """
-        return self.call(self._consume(owner, tag, queue, window))
+        self.call(self._consume(owner, tag, queue, window, keep))
 
-    async def _consume(self, owner: Any, tag: str, queue: str, window: Window) -> Feed:
+    async def _consume(self, owner: Any, tag: str, queue: str, window: Window, keep: Callable[[Feed], None]) -> None:
         by_credit = self._jms.metadata.protocol.startswith("AMQP")
         prefetch = 0 if window.limit and by_credit else window.limit or WITHOUT_LIMIT
         releases = by_credit and self.queues.is_artemis
         sources = self.queues.sources(queue)
         feed = Feed(owner, tag, queue, sources, window, self, prefetch=prefetch, releases=releases)
         await feed.open()
-        return feed
+        keep(feed)
 
     def cancel(self, feed: Feed) -> None:
-        """End a consumer of kombu. Messages that kombu has not got yet go back to the broker."""
+        """End a consumer of kombu. Messages that kombu has not got yet go back to the broker. A second call is fine."""
         self.call(self._cancel(feed))
 
     async def _cancel(self, feed: Feed) -> None:
+        # a task of its own, which goes on if a signal handler cuts the wait for it
+        ending = asyncio.get_running_loop().create_task(self._ended(feed))
+        self._closing.add(ending)
+        ending.add_done_callback(self._closing.discard)
+        await asyncio.shield(ending)
+
+    async def _ended(self, feed: Feed) -> None:
         await feed.close()
-        for _ in range(len(self._ready)):
-            delivery = self._ready.popleft()
-            if delivery.feed is feed:
-                self.give_back(delivery)
-            else:
-                self._ready.append(delivery)
+        for delivery in [one for one in [*self._ready] if one.feed is feed]:
+            try:
+                self._ready.remove(delivery)
+            except ValueError:  # a thread that drains has taken it meanwhile
+                continue
+            self.give_back(delivery)
+
+    def get(self, queue: str, window: Window, hand: list[Delivery]) -> None:
+        """Put a message that the broker has in a queue now into ``hand``, if there is one.
+
+        A signal handler may raise at any step. So a caller that cannot use what is in ``hand`` calls :meth:`abandon`,
+        also if this call has raised an error.
+        """
+
+        def take(message: Message) -> None:
+            window.take()
+            hand.append(Delivery(queue, message, window))
+
+        self.call(self.queues.get(queue, take))
+
+    def abandon(self, hand: list[Delivery]) -> None:
+        """Give messages back to the broker that kombu did not get. Do not wait for it."""
+        with suppress(ConnectionLostException):  # the broker has them already
+            self.post(self._abandon, hand)
+
+    def _abandon(self, hand: list[Delivery]) -> None:
+        for delivery in hand:
+            if not delivery.given:
+                self._settle(delivery, "release")
 
     def settle(self, delivery: Delivery, outcome: str) -> None:
-        """Give a message its outcome: ``accept``, ``reject`` or ``release``.
+        """Give a message its outcome: ``accept``, ``reject`` or ``release``. Only the first outcome has an effect.
 
         The call returns when the outcome is written to the socket. Otherwise a task that was acknowledged before it ran
-        could run again if its worker is killed.
+        could run again if its worker is killed. If a signal handler cuts the wait, the message gets its outcome anyway.
 
         Raises:
             ConnectionLostException: the connection is closed or lost, and the broker delivers the message again.
         """
-        self.call(self._settled(delivery, outcome))
+        self.post(self._settle, delivery, outcome)
+        self.call(asyncio.sleep(0))  # the connection writes at the end of the turn of the loop that makes the call
 
     def requeue(self, delivery: Delivery) -> None:
         """Give a message back to the broker, because its consumer wants it requeued, and remember the message.
@@ -268,10 +307,6 @@ class Connection:
         requeued it.
         """
         return bool(message.redelivered) or hash(message.message_id) in self._requeued
-
-    async def _settled(self, delivery: Delivery, outcome: str) -> None:
-        self._settle(delivery, outcome)
-        await asyncio.sleep(0)  # the connection writes at the end of this turn of the loop
 
     def _settle(self, delivery: Delivery, outcome: str) -> None:
         try:
@@ -321,26 +356,57 @@ class Connection:
         """Return the descriptor that becomes readable when messages arrive or the connection is lost."""
         return self._reader.fileno()
 
-    def next(self) -> Delivery | None:
-        """Return the next message that has arrived, or ``None`` if there is none."""
+    def deliver(self) -> bool:
+        """Give the next message that has arrived to the kombu consumer that it is for. Return False if there is none.
+
+        If an error ends the call before the consumer has the message, the message is the next one again. A signal
+        handler may raise such an error at any step.
+        """
+        hand: list[Delivery] = []
         try:
-            delivery = self._ready.popleft()
-        except IndexError:
-            return None
+            with suppress(IndexError):  # there is none
+                # one step, after which a signal handler finds the message in the hand
+                hand.extend(map(deque.popleft, (self._ready,)))
+            for delivery in hand:
+                self._give(delivery)
+        except BaseException:
+            for delivery in hand:
+                if not delivery.given:
+                    self._ready.appendleft(delivery)
+                    self._signal()
+            raise
+        return bool(hand)
+
+    def _give(self, delivery: Delivery) -> None:
+        assert delivery.feed is not None  # only messages for consumers are kept
         window = delivery.window
-        window.taken += 1
-        if window.blocked:
-            with suppress(ConnectionLostException):
-                self.post(window.wake)
-        return delivery
+        try:
+            if not delivery.feed.owner.deliver(delivery):  # its consumer or its channel has ended
+                self.settle(delivery, "release")
+            self.took(delivery)
+        finally:
+            if window.blocked:
+                with suppress(ConnectionLostException):
+                    self.post(window.wake)
+
+    @staticmethod
+    def took(delivery: Delivery) -> None:
+        """Note that kombu has a message, or has given it an outcome. A second call has no effect.
+
+        This is short, because a signal handler that raises between this call and the callback of the consumer leaves a
+        message unacknowledged that the program does not have.
+        """
+        if not delivery.given:
+            delivery.window.taken += 1
+            delivery.given = True
 
     @property
     def has_more(self) -> bool:
         """Whether messages have arrived that kombu has not taken yet."""
         return bool(self._ready)
 
-    def wait(self, timeout: float | None) -> Delivery:
-        """Wait for the next message and return it.
+    def drain(self, timeout: float | None) -> None:
+        """Wait for the next message and give it to its consumer.
 
         Args:
             timeout: seconds; ``None`` waits for ever.
@@ -354,9 +420,8 @@ class Connection:
             self.clear_signal()
             self._told = self.error is not None
             self.check()
-            delivery = self.next()
-            if delivery is not None:
-                return delivery
+            if self.deliver():
+                return
             left = None if deadline is None else deadline - monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError("timed out")
@@ -364,23 +429,22 @@ class Connection:
             self._reader.recv(1, socket.MSG_PEEK)
 
     def clear_signal(self) -> None:
-        """Make the descriptor of :meth:`fileno` unreadable until the next message arrives. Call :meth:`next` after
-        this, because the descriptor does not become readable for messages that are there already.
+        """Make the descriptor of :meth:`fileno` unreadable until the next message arrives. Call :meth:`deliver`
+        after this, because the descriptor does not become readable for messages that are there already.
         """
         self._reader.settimeout(0)
-        with suppress(BlockingIOError):
+        try:
             self._reader.recv(4096)
+        except BlockingIOError:
+            pass
+        finally:
+            # also if a signal handler has just raised, or has done so before: the loop would write no byte any more.
+            # Not before the bytes are read, because a byte that is written in between would be lost
             self._signalled = False
 
-    @staticmethod
-    def deliver(delivery: Delivery) -> None:
-        """Give a message to the kombu consumer that it is for."""
-        assert delivery.feed is not None  # only messages for consumers are kept
-        delivery.feed.owner.deliver(delivery)
-
-    def consumes(self, queue: str) -> bool:
-        """Whether a channel of this connection consumes a queue."""
-        return any(queue in channel.consumed for channel in self.channels)
+    def consumers(self, queue: str) -> int:
+        """Return how many consumers the channels of this connection have on a queue."""
+        return sum(channel.consumed.count(queue) for channel in [*self.channels])
 
     # -- the end ------------------------------------------------------------------------------------------------
 
@@ -407,10 +471,12 @@ class Connection:
         self.closed = True
         for hub in [*self._hubs]:
             self.unregister(hub)
-        if not self._loop.foreign:
-            with suppress(JMSException, TimeoutError, OSError):
-                self._loop.call(self._jms.close(), CLOSE_TIMEOUT)
-        self._end()
+        try:
+            if not self._loop.foreign:
+                with suppress(JMSException, TimeoutError, OSError):
+                    self._loop.call(self._jms.close(), CLOSE_TIMEOUT)
+        finally:  # also if a signal handler has raised, because a second call has no effect
+            self._end()
 
     def forget(self) -> None:
         """Close the connection. In a child made by ``fork`` close nothing, because the connection belongs to the

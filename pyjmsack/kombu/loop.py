@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -33,8 +32,6 @@ class LoopThread:
     def __init__(self) -> None:
         self._way = way()
         self._pid = os.getpid()
-        self._posted: deque[tuple[Callable[..., Any], tuple[Any, ...]]] = deque()
-        self._awake = False
         self._stopped = False
         self._ended = False
         self._waited_for: set[Answer] = set()
@@ -61,26 +58,13 @@ class LoopThread:
                 answer.cancel()
 
     def post(self, call: Callable[..., Any], *arguments: Any) -> None:
-        """Run a call on the loop soon, after the calls that were posted before. Of several calls in a burst only the
-        first one wakes the loop.
+        """Run a call on the loop soon, after the calls that were posted before.
 
         Raises:
             ConnectionLostException: the loop has ended.
         """
         self._check()
-        self._posted.append((call, arguments))
-        if not self._awake:
-            self._awake = True
-            self._wake(self._run_posted)
-
-    def _run_posted(self) -> None:
-        self._awake = False  # set before the calls run, so that a call that is posted later wakes the loop again
-        while self._posted:
-            call, arguments = self._posted.popleft()
-            try:
-                call(*arguments)
-            except Exception as error:  # the error of one call must not stop the other calls
-                self._loop.call_exception_handler({"message": "a call to the broker failed", "exception": error})
+        self._wake(call, *arguments)
 
     def call(self, coroutine: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         """Run a coroutine on the loop and wait for its result. If the wait is interrupted, the coroutine is cancelled.
@@ -95,16 +79,15 @@ class LoopThread:
         """
         try:
             self._check()
-            answer = self._way.submit(coroutine, self._loop)
-        except BaseException as error:
+            answer = Answer(coroutine, self._loop, self._way.gate())
+        except BaseException:
             coroutine.close()
-            if isinstance(error, RuntimeError):  # the loop was closed meanwhile
-                raise ConnectionLostException("the connection to the broker is closed") from error
             raise
-        self._waited_for.add(answer)
-        if self._ended:
-            answer.cancel()
         try:
+            self._waited_for.add(answer)
+            answer.start()
+            if self._ended:
+                answer.cancel()
             return answer.result(timeout)
         except CancelledError as error:
             raise ConnectionLostException("the connection to the broker was closed during the call") from error
@@ -134,8 +117,12 @@ class LoopThread:
                 else "the connection to the broker is closed"
             )
 
-    def _wake(self, call: Callable[[], Any]) -> None:
+    def _wake(self, call: Callable[..., Any], *arguments: Any) -> None:
         try:
-            self._loop.call_soon_threadsafe(call)
-        except RuntimeError as error:  # the loop was closed meanwhile
-            raise ConnectionLostException("the connection to the broker is closed") from error
+            self._loop.call_soon_threadsafe(call, *arguments)
+        except BaseException as error:
+            if self._loop.is_closed():  # meanwhile
+                raise ConnectionLostException("the connection to the broker is closed") from error
+            # a signal handler has raised, perhaps after the loop got the call and before it was woken
+            self._loop.call_soon_threadsafe(int)
+            raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Protocol
 
 from pyjmsack.kombu.connection import Connection
@@ -68,6 +69,8 @@ class QoS:
             delivery: the delivery that needs an outcome. With ``None`` the message is not remembered.
         """
         if delivery is not None:
+            delivery.forget()  # the tag of an earlier try, which a signal handler cut
+            delivery.forget = partial(self._delivered.pop, delivery_tag, None)
             self._delivered[delivery_tag] = message, delivery
 
     def get(self, delivery_tag: str) -> Any:
@@ -106,7 +109,7 @@ class QoS:
 
     def _settle(self, delivery_tag: str, outcome: str) -> None:
         connection = self.channel.checked()
-        found = self._delivered.pop(delivery_tag, None)  # atomic, so that only one of two threads gets it
+        found = self._delivered.get(delivery_tag)  # its end removes it, so that a call that is cut can be repeated
         if found is None:
             log.debug("%s: no unacknowledged message has the tag %s", outcome, delivery_tag)
             return

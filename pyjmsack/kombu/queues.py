@@ -270,8 +270,8 @@ class Queues:
 
         return wanted
 
-    async def get(self, queue: str) -> Message | None:
-        """Return a message that the broker has in a queue now, or ``None`` if there is none."""
+    async def get(self, queue: str, take: Callable[[Message], object]) -> None:
+        """Call ``take`` with a message that the broker has in a queue now, if there is one."""
         copies, before = self._copies(queue), -1
         while copies.passed_on != before:  # a message that was passed on is now in the first source, so look again
             before = copies.passed_on
@@ -280,11 +280,11 @@ class Queues:
                 try:
                     while (message := await consumer.receive(0)) is not None:
                         if await source.takes(message):
-                            return message
+                            take(message)  # before anything else is awaited, because this task may be cancelled there
+                            return
                 finally:
                     if source.consumer is None:
                         await consumer.close()
-        return None
 
     async def size(self, queue: str) -> int:
         """Return how many messages wait in a queue, counted up to :data:`COUNTED`.

@@ -79,7 +79,7 @@ class Delivery:
         lane: the lane that gets the message again if it goes back to the broker. ``None`` means that any lane may.
     """
 
-    __slots__ = ("feed", "lane", "message", "queue", "window")
+    __slots__ = ("_ended", "feed", "forget", "given", "lane", "message", "queue", "window")
 
     def __init__(
         self, queue: str, message: Message, window: Window, feed: Feed | None = None, lane: Lane | None = None
@@ -89,13 +89,23 @@ class Delivery:
         self.window = window
         self.feed = feed
         self.lane = lane
+        self.given = False
+        """Whether kombu has the message, or has given it an outcome."""
+        self.forget: Callable[[], object] = int
+        """Called when the message has its outcome."""
+        self._ended = False
 
     def end(self, outcome: str) -> None:
-        """Give the message its outcome, ``accept``, ``reject`` or ``release``, and its place to another message.
+        """Give the message its outcome, ``accept``, ``reject`` or ``release``, and its place to another message. Only
+        the first call has an effect, because callers repeat a call that a signal handler has cut.
 
         Raises:
             JMSException: the outcome could not be sent, so the broker delivers the message again.
         """
+        if self._ended:
+            return
+        self._ended = True
+        self.forget()
         self.window.held -= 1
         lane = self.lane
         if lane is not None and outcome == "release" and len(lane.returned) < _MOST_RETURNED:
@@ -191,6 +201,9 @@ class Source:
             log.error("a message of an exchange becomes a dead letter: %s", reason(error))
             settle(message.reject)
             return False
+        except asyncio.CancelledError:  # otherwise nobody would get the message before the connection ends
+            settle(message.release)
+            raise
         if not wanted:
             settle(message.accept)
         return wanted
@@ -300,9 +313,9 @@ class Feed:
 
     async def _pass_on(self, lane: Lane, message: Message) -> None:
         window = self.window
+        if not await lane.source.takes(message):
+            return
         try:
-            if not await lane.source.takes(message):
-                return
             # the window may be full, because the broker was asked for messages of several queues, and several came
             if window.limit and window.held >= window.limit:
                 if self._releases:

@@ -118,7 +118,7 @@ class Transport(base.Transport):
             socket.timeout: no message came in time.
             ConnectionLostException: the connection is lost.
         """
-        connection.deliver(connection.wait(timeout))
+        connection.drain(timeout)
 
     def register_with_event_loop(self, connection: Connection, loop: Any) -> None:
         """Deliver messages from an event loop of kombu.
@@ -153,10 +153,8 @@ class Transport(base.Transport):
         connection.clear_signal()
         for _ in range(_BURST):
             connection.check()
-            delivery = connection.next()
-            if delivery is None:
+            if not connection.deliver():
                 return
-            connection.deliver(delivery)
         if connection.has_more:
             loop.call_soon(self.on_readable, connection, loop)
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from _thread import allocate_lock
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
 from concurrent.futures import TimeoutError as FutureTimeoutError
@@ -28,15 +29,19 @@ __all__ = ["Answer", "Way", "way"]
 Run = Callable[[asyncio.AbstractEventLoop], None]
 
 
-class Answer(Protocol):
-    """The result of a coroutine on a loop, for which another thread waits."""
+class Gate(Protocol):
+    """A flag that the loop sets once, and for which another thread waits."""
 
-    def result(self, timeout: float | None = None) -> Any:
-        """Wait for the result."""
+    def open(self) -> None:
+        """Set the flag. Any thread may call this method."""
         ...
 
-    def cancel(self) -> Any:
-        """End the coroutine, and the wait."""
+    def wait(self, timeout: float | None) -> bool:
+        """Wait at most ``timeout`` seconds for the flag. Return whether the flag is set."""
+        ...
+
+    def close(self) -> None:
+        """Free what the flag needs of the system."""
         ...
 
 
@@ -47,8 +52,8 @@ class Way(Protocol):
         """Start a thread, run a new event loop on it, and return the loop."""
         ...
 
-    def submit(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Answer:
-        """Start a coroutine on the loop, and return an object that waits for its result."""
+    def gate(self) -> Gate:
+        """Return a new flag for which the caller can wait."""
         ...
 
     def join(self, timeout: float) -> None:
@@ -87,12 +92,32 @@ class _Threads:
             raise
         return loop
 
-    def submit(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Answer:
-        return asyncio.run_coroutine_threadsafe(coroutine, loop)
+    def gate(self) -> Gate:
+        return _Latch()
 
     def join(self, timeout: float) -> None:
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
+
+
+class _Latch:
+    """A flag that the loop sets once, and for which a thread waits. Only the waiting thread takes the lock. A signal
+    handler that raises may leave a ``threading.Condition`` locked for ever, and the loop must not wait for it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._lock.acquire()
+
+    def open(self) -> None:
+        with suppress(RuntimeError):  # the flag is set already
+            self._lock.release()
+
+    def wait(self, timeout: float | None) -> bool:
+        return self._lock.acquire(True, -1 if timeout is None else min(timeout, threading.TIMEOUT_MAX))
+
+    def close(self) -> None:
+        pass
 
 
 class _Greenlets:
@@ -142,8 +167,8 @@ class _Greenlets:
         if self._last is not None:
             self._last.open()
 
-    def submit(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> Answer:
-        return _Green(coroutine, loop)
+    def gate(self) -> Gate:
+        return _Gate()
 
     def join(self, timeout: float) -> None:
         from gevent.monkey import get_original
@@ -182,26 +207,46 @@ class _Gate:
         self._watcher.close()
 
 
-class _Green:
-    """The result of a coroutine, for which a greenlet of another thread of the system waits."""
+class Answer:
+    """The result of a coroutine on a loop, for which another thread or greenlet waits.
 
-    def __init__(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> None:
-        self._coroutine, self._loop = coroutine, loop
+    Args:
+        coroutine: the coroutine. :meth:`start` starts it.
+        loop: the loop.
+        gate: a new flag for which the caller can wait.
+    """
+
+    def __init__(self, coroutine: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop, gate: Gate) -> None:
+        self._coroutine, self._loop, self._gate = coroutine, loop, gate
         self._task: asyncio.Task[Any] | None = None
+        self._value: Any = None
+        self._error: BaseException | None = CancelledError()
         self._cancelled = False
-        self._gate = _Gate()
+
+    def start(self) -> None:
+        """Start the coroutine on the loop."""
         try:
-            loop.call_soon_threadsafe(self._begin)
-        except BaseException:
-            self._gate.close()
-            raise
+            self._loop.call_soon_threadsafe(self._begin)
+        except RuntimeError:
+            if not self._loop.is_closed():  # the error of a signal handler
+                raise
+            self._gate.open()
 
     def _begin(self) -> None:
         if self._cancelled:
             self._coroutine.close()
             return
         self._task = self._loop.create_task(self._coroutine)
-        self._task.add_done_callback(lambda _: self._gate.open())
+        self._task.add_done_callback(self._finished)
+
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        if not task.cancelled():
+            self._error = task.exception()
+            self._value = task.result() if self._error is None else None
+        # the task is freed on this thread, because asyncio then calls a function whose errors Python ignores, also the
+        # error of a signal handler of the caller
+        self._task = None
+        self._gate.open()
 
     def result(self, timeout: float | None = None) -> Any:
         """Wait for the result.
@@ -215,20 +260,24 @@ class _Green:
                 raise FutureTimeoutError
         finally:
             self._gate.close()
-        if self._task is None:
-            self._coroutine.close()
-            raise CancelledError
-        if not self._task.done() or self._task.cancelled():
-            raise CancelledError
-        return self._task.result()
+        self._coroutine.close()  # if the loop has ended without it
+        error, self._error = self._error, None
+        if error is None:
+            return self._value
+        try:
+            raise error
+        finally:
+            del error  # its traceback has this frame, which would keep the error alive
 
     def cancel(self) -> None:
-        """End the coroutine, and the wait."""
+        """End the coroutine, and the wait. A signal handler may have ended :meth:`start` at any step."""
         self._cancelled = True
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._cancel)
         self._gate.open()
 
     def _cancel(self) -> None:
-        if self._task is not None:
+        if self._task is None:
+            self._coroutine.close()
+        else:
             self._task.cancel()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import pickle
 import zlib
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,8 +49,11 @@ class Wire:
     def settle(self, delivery: Delivery, outcome: str) -> None:
         self.outcomes.append(outcome)
 
-    def consume(self, channel: Channel, tag: str, queue: str, window: Window) -> Any:
-        return SimpleNamespace(tag=tag, queue=queue)
+    def took(self, delivery: Delivery) -> None:
+        delivery.given = True
+
+    def consume(self, channel: Channel, tag: str, queue: str, window: Window, keep: Callable[[Any], None]) -> None:
+        keep(SimpleNamespace(tag=tag, queue=queue))
 
 
 class Taker:

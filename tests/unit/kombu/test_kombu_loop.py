@@ -12,8 +12,12 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("kombu", reason="the extra celery is not installed")
+from interrupting import Interrupt
+
 from pyjmsack import UnsupportedFeatureException
 from pyjmsack.kombu.loop import LoopThread
+
+PATIENCE = 20
 
 
 @pytest.fixture
@@ -144,3 +148,35 @@ def test_greenlets_of_gevent_wait_for_the_loop_and_let_others_run() -> None:
         "the connection to the broker was closed during the call",
         "the connection to the broker is closed",
     ]
+
+
+def test_the_loop_serves_other_callers_after_an_interrupt_at_any_step_of_a_call(loop: LoopThread) -> None:
+    """The interrupted caller left a condition locked, and the loop of the connection waited for it for ever."""
+
+    async def one() -> int:
+        await asyncio.sleep(0)
+        return 1
+
+    step, left = 0, 0
+    while left <= 0:
+        step += 1
+        interrupt, cut = Interrupt(step), one()
+        interrupt.run(lambda cut=cut: loop.call(cut))  # type: ignore[misc]
+        left = interrupt.left
+        assert loop.call(one(), PATIENCE) == 1, f"after an interrupt at step {step}"
+        cut.close()  # the first steps have not begun it
+    assert step > 5
+
+
+def test_the_loop_runs_posted_calls_after_an_interrupt_at_any_step_of_a_post(loop: LoopThread) -> None:
+    """Later calls did not wake the loop, because the interrupted one was about to."""
+    step, left = 0, 0
+    while left <= 0:
+        step += 1
+        interrupt = Interrupt(step)
+        interrupt.run(lambda: loop.post(int))
+        left = interrupt.left
+        ran = threading.Event()
+        loop.post(ran.set)
+        assert ran.wait(PATIENCE), f"after an interrupt at step {step}"
+    assert step > 5

@@ -11,7 +11,7 @@ from pyjmsack.kombu.qos import QoS
 def three_messages() -> QoS:
     qos = QoS(SimpleNamespace(connection=None))  # type: ignore[arg-type]
     for tag in "abc":
-        delivery: Any = SimpleNamespace()
+        delivery: Any = SimpleNamespace(forget=int)
         qos.append(f"message {tag}", tag, delivery)
     return qos
 
