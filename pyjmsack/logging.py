@@ -24,8 +24,10 @@ __all__ = ["JsonFormatter", "KeyValueFormatter", "json", "key_value"]
 
 _LONGEST: Final = 8192
 """The largest number of characters of one value, because a peer chooses the length of some texts."""
-_LOGIN: Final = re.compile(r"(?<=://)([^\s/:@]*):(?:(?!://)\S)*@")
-"""A login in a URL. The password ends at the last ``@`` before the next URL, because it may contain any character."""
+_LOGIN: Final = re.compile(r"(?<=://)[^\s/:]*:")
+"""The user name of a login in a URL, or a host, and the colon behind it."""
+_WORD_END: Final = re.compile(r"\s|://")
+_PORT: Final = re.compile(r"[0-9]{1,5}[/?#]")
 _PLAIN: Final = re.compile(r"[\w./:@+-]+")
 _OURS: Final = "_pyjmsack_handler"
 
@@ -129,8 +131,25 @@ def _set_up(formatter: logging.Formatter, level: int | str, stream: TextIO | Non
 
 
 def _harmless(text: str) -> str:
-    shown = _LOGIN.sub(r"\1:***@", text)
+    shown = _without_passwords(text)
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
+
+
+def _without_passwords(text: str) -> str:
+    """Return the text with ``***`` for the password of each login in a URL. A password ends at the last ``@`` of its
+    word, because people do not always escape one.
+
+    This is no single regular expression, because a group that is repeated takes 80 bytes for each character.
+    """
+    parts, done = [], 0
+    for found in _LOGIN.finditer(text):
+        start = found.end()
+        end = _WORD_END.search(text, start)
+        at = text.rfind("@", start, len(text) if end is None else end.start())
+        if at >= 0 and not _PORT.match(text, start):
+            parts += [text[done:start], "***"]
+            done = at
+    return "".join([*parts, text[done:]])
 
 
 def _quoted(value: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final, NamedTuple, NoReturn
 from urllib.parse import unquote_plus
@@ -23,6 +24,7 @@ __all__ = [
     "Address",
     "Composite",
     "before_secret",
+    "check_no_login",
     "in_our_schemes",
     "parse_address",
     "redact",
@@ -97,6 +99,17 @@ def parse_address(what: str, url: str) -> Address:
         refuse(what, "'#' is not allowed; inside a value write %23")
     host, port = _host_and_port(what, authority)
     return Address(scheme, host, port, user_info, query)
+
+
+def check_no_login(what: str, urls: Iterable[str]) -> None:
+    """Check that no address of a list has a login. ``what`` names the list in the error message. The message shows no
+    address, because a comma in a password cuts the address into two.
+
+    Raises:
+        InvalidURLException: there is a login.
+    """
+    if any("@" in url.partition("?")[0] for url in urls):
+        refuse(what, f"expected addresses without a user and a password, such as {PLAIN}")
 
 
 def split_composite(what: str, url: str) -> Composite:
@@ -296,7 +309,7 @@ def redact(url: str) -> str:
         return url if _HOST_AND_PORT.fullmatch(url) else HIDDEN
     user_info, rest = split_user_info(simple[2])
     if user_info is None:
-        return f"{simple[1]}://{_redact_rest(rest)}"
+        return f"{simple[1]}://" + (HIDDEN if _may_go_on(rest) else _redact_rest(rest))
     # a '=' before the '@' means that the '?' before the options is missing; then the '@' may belong to a password, and
     # so may the text after the '@'
     return f"{simple[1]}://{HIDDEN}@" + (HIDDEN if "=" in user_info or _may_go_on(rest) else _redact_rest(rest))
@@ -344,8 +357,8 @@ def _redact_rest(rest: str) -> str:
 
 
 def _may_go_on(rest: str) -> bool:
-    """Return whether the text after the user-info may still be a part of a password with ``@`` and ``/``, ``?`` or
-    ``#``. Then there is one more ``@`` outside the values of options."""
+    """Return whether a text that seems to begin with a host may be a part of a password with ``/``, ``?`` or ``#``.
+    Then there is an ``@`` outside the values of options."""
     address, query = split_query(rest)
     names = (part.partition("=") for part in query.split("&"))
     odd = (f"{name}{value}" for name, _, value in names if name not in OPTIONS)

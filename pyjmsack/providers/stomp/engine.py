@@ -48,8 +48,8 @@ _PROBE_AGAIN = 0.05
 """The same number of seconds on a connection that already had a content-length that was too high. A producer may send
 many such messages, and the other consumers of the connection wait meanwhile."""
 _LAST = 0.5
-"""The number of seconds for which the engine goes on to read frames that arrived before the end of the stream. There is
-a limit, because a hostile broker may have sent millions of frames. Frames of usual sizes take less time."""
+"""The number of seconds of work on frames that arrived before the end of the stream. There is a limit, because a
+hostile broker may have sent millions of frames. Frames of usual sizes take less time."""
 _GROUP = 64
 """The largest number of requests that share one RECEIPT."""
 _GROUP_BYTES = 1 << 16
@@ -309,19 +309,21 @@ class StompEngine:
         RECEIPT of a send, or an ERROR with a reason."""
         if not self._over:
             self._over = True
-            self._read_rest(loss(error), time.monotonic() + _LAST)
+            self._read_rest(loss(error), _LAST)
 
-    def _read_rest(self, lost: JMSException, until: float) -> None:
+    def _read_rest(self, lost: JMSException, left: float) -> None:
         """Read a part of the frames that arrived before the end of the stream, and the next part later, because many
-        connections may end together. After the last part, or at the time ``until``, end the connection."""
-        more = False
+        connections may end together. After the last part, or after ``left`` seconds of work, end the connection. The
+        time of others does not count."""
+        began, more = time.thread_time(), False
         try:
             if self._parser.has_more and self.failed is None:
                 self._read(b"")
-                more = self._parser.has_more and time.monotonic() < until
+                left -= time.thread_time() - began
+                more = self._parser.has_more and left > 0
         finally:
             if more and self.failed is None:
-                self._later(0, partial(self._read_rest, lost, until))
+                self._later(0, partial(self._read_rest, lost, left))
             else:
                 self.fail(lost)
 

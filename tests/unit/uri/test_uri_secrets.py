@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import traceback
 from dataclasses import asdict
 from itertools import product
@@ -52,7 +53,7 @@ def test_broker_url_never_shows_a_password() -> None:
         ("amqp://h?jms.password:p", "amqp://h?***"),
         ("amqp://h?jms.password=p#q", "amqp://h?jms.password=***#***"),
         ("amqp://u:p?x@h?jms.username=a@b", "amqp://***@h?jms.username=***"),
-        ("amqp://u:p=x?y@h", "amqp://***?***"),
+        ("amqp://u:p=x?y@h", "amqp://***"),
         ("amqp://h&jms.password=p@q", "amqp://***@***"),
         ("amqp://h/p", "amqp://h/***"),
         ("amqp://[::1]:5672", "amqp://[::1]:5672"),
@@ -74,7 +75,10 @@ def test_broker_url_never_shows_a_password() -> None:
         ("amqp://u:a@p?jms.q=1@h", "amqp://***@***"),
         ("failover:amqp://u:a@p#1@h,amqp://i", "failover:amqp://***@***"),
         ("amqp://u:p@h:1?jms.clientID=me@home", "amqp://***@h:1?jms.clientID=me@home"),
-        ("amqp://h:1?jms.clientId=me@home", "amqp://h:1?jms.clientId=***"),
+        ("amqp://u:1234#a=b@h", "amqp://***"),
+        ("amqp://u:1234/a=b@h", "amqp://***"),
+        ("amqp://u:1234?a=b@h", "amqp://***"),
+        ("amqp://h:1?jms.clientID=me@home", "amqp://h:1?jms.clientID=me@home"),
     ],
 )
 def test_redact_shows_only_what_is_known_to_be_harmless(url: str, redacted: str) -> None:
@@ -98,6 +102,14 @@ def test_a_password_with_an_at_sign_and_another_delimiter_is_not_shown(form: str
         except (InvalidURLException, UnsupportedFeatureException) as error:
             shown = "".join(traceback.format_exception(error)) + repr(error)
         assert MARKER not in shown + redact(url)
+
+
+@pytest.mark.parametrize("login", ["u:Secret,W0rd", "u:Secret@1,W0rd", "u:1234,W0rd", "u:1234/Secret,x=W0rd"])
+def test_no_part_of_a_login_in_a_list_of_brokers_is_shown(login: str) -> None:
+    """A comma in a password cuts it into two addresses."""
+    with pytest.raises(InvalidURLException, match=r"priorityURIs: expected addresses without a user") as caught:
+        parse_url(f"failover:(amqp://h)?failover.priorityURIs=amqp://{login}@h")
+    assert not re.search("Secret|1234|W0rd", "".join(traceback.format_exception(caught.value)))
 
 
 SECRETS = """

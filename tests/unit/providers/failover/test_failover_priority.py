@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -352,3 +353,17 @@ def test_a_pipe_in_the_place_of_the_file_does_not_stop_the_loop(
         bench = Bench("amqp://a", f"updateURIsURL={tmp_path / 'pipe'}")
     assert bench.tried == ["a"]
     assert "no regular file" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["amqp://u:Secret@1,W0rd@h", "amqp://u:1234\nW0rd@h", "amqp://u:Secret/x=W0rd@h"])
+def test_no_part_of_a_login_in_the_file_of_brokers_is_logged(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    """A comma or an end of line in a password cuts it into two addresses."""
+    file = tmp_path / "brokers"
+    file.write_text(text)
+    with caplog.at_level(logging.WARNING, "pyjmsack.failover"):
+        bench = Bench("amqp://a", f"updateURIsURL={file}")
+    assert bench.tried == ["a"]
+    assert "expected addresses without a user and a password" in caplog.text
+    assert not re.search("Secret|1234|W0rd", caplog.text.replace(str(file), ""))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
+from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from pyjmsack.errors import ConnectionLostException, JMSException
 from pyjmsack.message import BodySource
 from pyjmsack.message.source import IterableSource
+from pyjmsack.providers.stomp import engine
 from pyjmsack.providers.stomp.engine import StompEngine, _heart_beat
 from pyjmsack.providers.stomp.frames import Refusal
 from pyjmsack.spi.envelope import StreamedPayload
@@ -296,6 +300,23 @@ def test_after_the_end_of_the_stream_other_connections_have_turns_s166(line: Lin
     assert turns > 5
     assert line.messages[-1] == (b"last", True)
     assert isinstance(line.failure, ConnectionLostException)
+
+
+def test_the_time_of_others_after_the_end_of_the_stream_does_not_count_s166(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RECEIPTs of 20 connections that ended together were dropped, and `failover:` sent their messages twice."""
+    body = b"body\0" + b"MESSAGE\nsubscription:1\n\nx\0" * 20_000
+    line.send("a")
+    line.engine.data_to_send()
+    line.engine.receive_data(b"MESSAGE\nsubscription:1\ncontent-length:%d\n\n" % len(body) + body)
+    line.engine.receive_data(b"\nRECEIPT\nreceipt-id:1\n\n\0")
+    slow = SimpleNamespace(monotonic=count(0, 10).__next__, thread_time=time.thread_time)
+    monkeypatch.setattr(engine, "time", slow)
+    line.engine.connection_lost(None)
+    while line.calls:
+        line.calls.pop()()
+    assert line.outcomes() == {"a": None}
 
 
 def test_an_aborted_connection_reads_nothing_more_after_its_end_s166(line: Line) -> None:
