@@ -11,7 +11,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from inspect import GEN_CLOSED, getgeneratorstate
-from itertools import islice
 from types import FrameType
 from typing import Any, Final
 
@@ -26,6 +25,8 @@ __all__ = ["App"]
 log = get_logger("pyjmsack.app")
 _LOOK: Final = 0.1
 """Seconds after which a caller that waits for its turn looks by itself."""
+_SIGNAL_LOOK: Final = 1.0
+"""Seconds after which :meth:`App.run` looks whether a signal came."""
 
 
 def run(steps: Steps[Any]) -> Any:
@@ -135,17 +136,17 @@ class Places:
         """Wait for a place."""
         queue = self._queue
         queue[caller] = None
-        if caller in [*islice(queue, self._count)]:
+        if caller in [*queue][: self._count]:
             return
         lock = allocate_lock()
         lock.acquire()
         queue[caller] = lock  # before the next look, because who leaves now wakes only those with a lock
-        while caller not in [*islice(queue, self._count)]:
+        while caller not in [*queue][: self._count]:
             lock.acquire(True, _LOOK)
 
     def wake(self) -> None:
         """Let those look that may have got a place."""
-        for lock in [*islice(self._queue.values(), self._count)]:
+        for lock in [*self._queue.values()][: self._count]:
             if lock is not None:
                 with suppress(RuntimeError):  # it is free already
                     lock.release()
@@ -284,10 +285,17 @@ class App(Service):
             with self._starting():
                 self._launch()
             try:
-                self._signals.get()
+                self._wait_for_stop()
             finally:
                 ended = self.stop()
             return ended
+
+    def _wait_for_stop(self) -> None:
+        # a signal that comes just before a wait does not end the wait, and its handler runs only after the wait
+        while True:
+            with suppress(queue.Empty):
+                self._signals.get(timeout=_SIGNAL_LOOK)
+                return
 
     @contextmanager
     def test(self, url: str | None = None) -> Iterator[App]:

@@ -150,8 +150,7 @@ class Admission:
         self._too_often = Refusal(Why.TOO_OFTEN, policy.outcome, AckType.POISON)
         self.limit: RedeliveryLimit | None = None
         if policy.max_redeliveries is not None and not info.browser:
-            source = info.destination, info.subscription
-            self.limit = RedeliveryLimit(policy, source, channel.rolled_back, transacted=transacted)
+            self.limit = RedeliveryLimit(policy, info.source, channel.rolled_back, transacted=transacted)
 
     @property
     def identifies(self) -> bool:

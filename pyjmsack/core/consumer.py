@@ -343,10 +343,14 @@ class Consumer:
         """Whether the open transaction has messages of this consumer (S83, S84)."""
         return self.unsettled.in_transaction
 
+    def failed(self, inbound: Inbound) -> None:
+        """Remember that a message that was handed out goes back as failed, so that its next delivery waits (S115)."""
+        self.inbox.failed(inbound)
+
     def rolled_back(self, inbound: Inbound, *, by_caller: bool) -> None:
         """Prepare a message for a new delivery, because the transaction that received it is rolled back: by the caller,
         or because the commit failed."""
-        self.inbox.failed(inbound)
+        self.failed(inbound)
         if self.admission.limit is not None:
             self.admission.limit.rolled_back(inbound, by_caller=by_caller)
 

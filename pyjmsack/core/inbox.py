@@ -530,13 +530,12 @@ def make_inbox(
     goes_back = policy.max_redeliveries is not None and policy.outcome in _GIVES_BACK
     if (policy.delays or goes_back) and not info.browser:
         exceeded, blocking = admission.delivered_too_often, not options.non_blocking_redelivery
-        source = info.destination, info.subscription
         delays = Delays(
             policy,
             exceeded,
             blocking,
             channel.failures,
-            source,
+            info.source,
             messages,
             runtime.call_later,
             runtime.submit,

@@ -52,8 +52,9 @@ class Failures:
                 self._known.popitem(last=False)
 
     def of(self, source: Hashable, inbound: Inbound, *, waited: bool) -> int:
-        """Return the number of failures of a message, including its calls of ``recover()``. At most one is counted of a
-        message without an id.
+        """Return the number of failures of a message, including its calls of ``recover()``. At most two are counted of
+        messages without an id, because nobody knows which of them failed. Two let such a message wait for
+        ``redeliveryDelay``, also if the first delay is 0.
 
         Args:
             source: the queue or the subscription of the message.
@@ -68,7 +69,7 @@ class Failures:
         failed, due = self._known.get(hash((source, name)), (0, 0))
         if not (due or again or waited):
             return 0
-        return again + (failed if name is not None else min(failed, 1))
+        return again + (failed if name is not None else min(failed, 2))
 
     def waited(self, source: Hashable, inbound: Inbound) -> None:
         """Remember that a delivery of this message has waited."""

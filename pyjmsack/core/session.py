@@ -559,10 +559,7 @@ class Session:
         """Roll the open transaction back (S84). The end of the session is not enough, because the brokers have no
         sessions of STOMP: a transaction would stay open, and keep its messages, as long as the connection lives."""
         if self.info.transacted:
-            for message in self.transactions.current.acknowledged:
-                consumer = self.consumers.get(message._delivery.consumer_id)
-                if consumer is not None:
-                    consumer.inbox.failed(message._delivery)
+            self.transactions.note_failures(self.transactions.current)
             self.transactions.current.ended("rolled_back")
             self.channel.submit(self.transactions.end, done)
 

@@ -114,6 +114,10 @@ class Participant(Protocol):
         """Whether the open transaction has messages of this consumer (S83, S84)."""
         ...
 
+    def failed(self, inbound: Inbound) -> None:
+        """Remember that a message that was handed out goes back as failed (S115)."""
+        ...
+
     def rolled_back(self, inbound: Inbound, *, by_caller: bool) -> None:
         """Remember that a transaction that received this message is rolled back: by the caller, or because the commit
         failed."""
@@ -245,6 +249,8 @@ class Transactions:
             yield from self._roll_back(by_caller=False)
             raise _rolled_back(transaction, "because one of its sends failed", failure)
         error = yield from self._discharge(self._ask_to_commit)
+        if error is not None:
+            self.note_failures(transaction)
         try:
             if error is None:
                 transaction.ended("committed")
@@ -272,6 +278,13 @@ class Transactions:
         """Roll the open transaction back, because the session ends. A later commit fails. Runs on the loop."""
         self._session_ended = True
         self._channel.provider.rollback(self._number, done)
+
+    def note_failures(self, transaction: Transaction) -> None:
+        """Remember that the messages of the transaction go back as failed (S115)."""
+        for message in transaction.acknowledged:
+            consumer = self._consumers.get(message._delivery.consumer_id)
+            if consumer is not None:
+                consumer.failed(message._delivery)
 
     def _forget_rollbacks(self, transaction: Transaction) -> None:
         for message in transaction.acknowledged if self._channel.rolled_back else ():

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timezone
 from itertools import count
+from traceback import clear_frames
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -60,7 +61,7 @@ class Received(virtual.Message):
         if self.errors:
             self._reraise_error()
         if method := headers.get("compression"):
-            self.body: Any = unpacked(self.body, method, channel.checked().settings.largest)
+            self.body: Any = unpacked(self.body, method, channel.largest)
             self.headers["compression"] = method
         if self.body:
             check_body(self.body, self.content_type)
@@ -87,6 +88,8 @@ class Channel(virtual.Channel):
     def __init__(self, connection: Connection, **kwargs: Any) -> None:
         super().__init__(connection, **kwargs)
         self._feeds: dict[str, tuple[Feed, Any, bool]] = {}
+        self.largest = connection.settings.largest
+        """The largest number of bytes of a body that is unpacked."""
         self._tags = count(1)
         self._tag_prefix = uuid4().hex
         self._qos = QoS(self)
@@ -399,29 +402,29 @@ class Channel(virtual.Channel):
     def _received(self, delivery: Delivery, callback: Any = None, *, no_ack: bool) -> Any:
         """Return a message in kombu's form. If the message is unreadable, make it a dead letter and return ``None``."""
         connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
-        try:
-            message = self._read(delivery, tag)
-        # any error, because the sender chose the text, and kombu raises errors of many kinds when it reads the text
-        except Exception as error:
-            if not _comes_again(error, self._read, delivery, tag):
-                raise
+        message, error = _tried(self._read, connection, delivery, tag)
+        if error is not None:
+            clear_frames(error.__traceback__)  # they hold the body, which may be large
+            # at the same depth of calls, because deeply nested data fails by another error at another depth
+            again = _tried(self._read, connection, delivery, tag)[1]
+            if not _is_to_blame(delivery, error, again):
+                raise error
             self._refused(delivery, error)
             connection.settle(delivery, "reject")
             return None
         consumer = getattr(callback, "__self__", None)
-        if (
-            isinstance(consumer, Consumer) and consumer.on_message is None
-        ):  # kombu decodes the body before it calls the program
-            _decode(message, consumer)
+        # kombu decodes the body before it calls the program
+        if isinstance(consumer, Consumer) and consumer.on_message is None:
+            _decode(message, delivery, consumer)
         if no_ack:
             connection.settle(delivery, "accept")
         else:
             self.qos.append(message, tag, delivery)
         return message
 
-    def _read(self, delivery: Delivery, tag: str) -> Any:
+    def _read(self, connection: Connection, delivery: Delivery, tag: str) -> Any:
         payload = from_jms(delivery.message)
-        _complete(payload, tag, delivery, redelivered=self.checked().came_before(delivery.message))
+        _complete(payload, tag, delivery, redelivered=connection.came_before(delivery.message))
         return self.Message(payload, channel=self)
 
     @staticmethod
@@ -501,28 +504,42 @@ class Channel(virtual.Channel):
         return self._qos
 
 
-def _comes_again(error: Exception, read: Callable[..., object], *arguments: Any) -> bool:
-    """Return whether an error of the first reading of a message comes again. If not, a signal handler has raised it,
-    such as that of a time limit, and the message is not to blame.
-    """
+def _tried(read: Callable[..., Any], *arguments: Any) -> tuple[Any, Exception | None]:
+    """Return the result of reading a message, or the error. This catches any error, because the sender chose the text,
+    and kombu raises errors of many kinds when it reads the text."""
     try:
-        read(*arguments)
-    except Exception as again:
-        return type(again) is type(error)
+        return read(*arguments), None
+    except Exception as error:
+        return None, error
+
+
+def _is_to_blame(delivery: Delivery, error: Exception, again: Exception | None) -> bool:
+    """Return whether a message is to blame for the error of its first reading. If the second reading has succeeded, a
+    signal handler raised the error, such as that of a time limit. If it failed with another error, both may be true.
+    Then the message is read once more at its next turn.
+
+    Args:
+        delivery: the message.
+        error: the error of the first reading.
+        again: the error of the second reading.
+    """
+    if again is None:
+        return False
+    if type(again) is type(error) or delivery.doubted:
+        return True
+    delivery.doubted = True
     return False
 
 
-def _decode(message: Any, consumer: Any) -> None:
+def _decode(message: Any, delivery: Delivery, consumer: Any) -> None:
     """Decode the body of a message before its consumer of kombu does so. An interrupt here leaves the message in the
     queue. Later the message would stay unacknowledged, and the program would not have it. The errors of a body come
     again when kombu asks for it.
     """
     message.accept = consumer.accept
-    try:
-        message.decode()
-    except Exception as error:
-        if not _comes_again(error, message.decode):
-            raise
+    error = _tried(message.decode)[1]
+    if error is not None and not _is_to_blame(delivery, error, _tried(message.decode)[1]):
+        raise error
 
 
 def _complete(payload: dict[str, Any], tag: str, delivery: Delivery, *, redelivered: bool) -> None:

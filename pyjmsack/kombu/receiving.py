@@ -79,7 +79,7 @@ class Delivery:
         lane: the lane that gets the message again if it goes back to the broker. ``None`` means that any lane may.
     """
 
-    __slots__ = ("_ended", "feed", "forget", "given", "lane", "message", "queue", "window")
+    __slots__ = ("_ended", "doubted", "feed", "forget", "given", "lane", "message", "queue", "window")
 
     def __init__(
         self, queue: str, message: Message, window: Window, feed: Feed | None = None, lane: Lane | None = None
@@ -91,6 +91,8 @@ class Delivery:
         self.lane = lane
         self.given = False
         """Whether kombu has the message, or has given it an outcome."""
+        self.doubted = False
+        """Whether two readings of the message failed by different errors."""
         self.forget: Callable[[], object] = int
         """Called when the message has its outcome."""
         self._ended = False

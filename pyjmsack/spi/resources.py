@@ -6,8 +6,8 @@ The descriptions are plain data, so that they can be used again after the loss o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 
 from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
 from pyjmsack.spi.features import Capabilities, features
@@ -131,3 +131,9 @@ class ConsumerInfo:
     expected_message_size: int = 4096
     """``consumer.expectedMessageSize``: the expected size of a message in bytes. It is used if the broker counts its
     window in bytes (S52)."""
+
+    @property
+    def source(self) -> Hashable:
+        """The queue or the subscription. It is the same for all subscribers of a shared subscription."""
+        named = self.subscription
+        return self.destination, named if named is None else replace(named, number=1)

@@ -151,7 +151,9 @@ def test_run_tells_its_health_and_several_processes_end_together(broker_url: str
         process.kill()
         wait_until(lambda: [health(port + at, "live")[0] for at in range(2)] == [0, 0], patience=60)
     with service("amqp://127.0.0.1:1", queue_name, "async_app", "--health-port", str(port)) as process:
-        wait_until(lambda: health(port, "ready")[0] == 503, patience=60)
+        # the listeners are there after the handlers of signals
+        wait_until(lambda: health(port, "ready")[1].get("listeners"), patience=60)
+        assert health(port, "ready")[0] == 503
         assert health(port, "live")[0] == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0

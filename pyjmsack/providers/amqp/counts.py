@@ -47,9 +47,11 @@ class LargeCounts:
 
     def goes_back(self, inbound: AmqpInbound, outcome: Outcome) -> None:
         """Remember a message that gets this outcome, if the broker delivers the message again after it."""
-        small = not self.concerns(inbound)
-        if small and outcome is Outcome.MODIFIED_FAILED and inbound.unreadable and inbound.payload:
-            # not an empty one: after a reconnection Artemis sends such for several messages that it has whole
+        # not an empty one: after a reconnection Artemis sends such for several messages that it has whole
+        damaged = inbound.unreadable and inbound.payload and not self.concerns(inbound)
+        # one that was refused here goes to the other consumers, and some of them may be those of this connection
+        refused = outcome is Outcome.MODIFIED_FAILED_UNDELIVERABLE and inbound.counted
+        if damaged and (outcome is Outcome.MODIFIED_FAILED or refused):
             self._damaged = True
             self._remember(inbound, inbound.counted + 1)
         elif outcome in (Outcome.MODIFIED_FAILED, Outcome.MODIFIED_FAILED_UNDELIVERABLE):

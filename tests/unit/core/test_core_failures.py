@@ -9,6 +9,9 @@ from core_fakes import Bench, FakeInbound
 
 from pyjmsack.core import redelivery
 from pyjmsack.core.consumer import Consumer
+from pyjmsack.destination import Topic
+from pyjmsack.errors import JMSException, TransactionRolledBackException
+from pyjmsack.spi.resources import ConsumerInfo, Subscription
 from pyjmsack.types import AckMode, Outcome
 
 DELAYS = (
@@ -64,12 +67,32 @@ def test_each_failure_lets_one_delivery_wait_whatever_ids_a_sender_uses_again_s1
     assert [waits_of(bench, consumer) for _ in range(5)] == ["25 s a", "25 s a", "25 s a", "a", "a"]
 
 
-def test_failures_without_an_id_let_as_many_deliveries_wait_for_the_first_delay_s115() -> None:
+def test_failures_without_an_id_let_as_many_deliveries_wait_as_if_they_had_failed_twice_at_most_s115() -> None:
     bench = Bench(*DELAYS)
-    bench.fail("", 2)
+    bench.fail("", 3)
     consumer = bench.consumer()
-    bench.arrive(consumer, *(FakeInbound("", redeliveries=FORGED) for _ in range(4)))
-    assert [waits_of(bench, consumer) for _ in range(4)] == ["1 s ", "1 s ", "", ""]
+    bench.arrive(consumer, *(FakeInbound("", redeliveries=FORGED) for _ in range(5)))
+    assert [waits_of(bench, consumer) for _ in range(5)] == ["5 s ", "5 s ", "5 s ", "", ""]
+
+
+def test_a_poison_without_an_id_waits_also_if_the_first_delay_is_0_s115() -> None:
+    """It was delivered 7,592 times in 6 s."""
+    bench = Bench("jms.redeliveryPolicy.redeliveryDelay=1000")
+    consumer = bench.consumer()
+    for count, wait in enumerate(["", "1 s ", "1 s "], 1):
+        bench.fail("")
+        bench.arrive(consumer, FakeInbound("", redeliveries=count))
+        assert waits_of(bench, consumer) == wait
+
+
+def test_subscribers_of_a_shared_subscription_know_the_failures_of_each_other_s115() -> None:
+    """Each has a number of its own, so a message failed once at each of them without a wait."""
+    first, second = (
+        ConsumerInfo(number, 1, Topic("t"), 1, subscription=Subscription("s", True, True, number)) for number in (1, 2)
+    )
+    assert first.source == second.source
+    assert first.source != ConsumerInfo(3, 1, Topic("t"), 1, subscription=Subscription("s", False, True)).source
+    assert ConsumerInfo(4, 1, Topic("t"), 1).source != first.source
 
 
 def test_a_failure_of_another_queue_lets_nothing_wait_s115() -> None:
@@ -133,6 +156,16 @@ def not_transformed(bench: Bench) -> None:
     bench.connection.channel.transforms.received = None
 
 
+def commit_refused(bench: Bench) -> None:
+    session = bench.session(AckMode.SESSION_TRANSACTED)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a")
+    assert consumer.receiving.receive_now() is not None
+    bench.provider.failing["commit"] = JMSException("not now")
+    with pytest.raises(TransactionRolledBackException):
+        bench.run(session.commit())
+
+
 WAYS: dict[str, Callable[[Bench], None]] = {
     "modified": modified,
     "undeliverable here": lambda bench: modified(bench, Outcome.MODIFIED_FAILED_UNDELIVERABLE),
@@ -141,6 +174,7 @@ WAYS: dict[str, Callable[[Bench], None]] = {
     "raised, individual": lambda bench: listener_raised(bench, AckMode.INDIVIDUAL_ACKNOWLEDGE),
     "not transformed": not_transformed,
     "rolled back": lambda bench: session_over(bench, AckMode.SESSION_TRANSACTED, "rollback"),
+    "commit refused": commit_refused,
     "closed in a transaction": lambda bench: session_over(bench, AckMode.SESSION_TRANSACTED, "close"),
     "closed unacknowledged": lambda bench: session_over(bench, AckMode.CLIENT_ACKNOWLEDGE, "close"),
     "recovered, then closed": recovered,

@@ -13,6 +13,7 @@ from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
+from itertools import cycle
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,7 +25,7 @@ from interrupting import Interrupt
 from kombu.transport.virtual.base import BrokerState
 
 import pyjmsack.kombu.channel
-from pyjmsack import BytesMessage, Message
+from pyjmsack import BytesMessage, Message, TextMessage
 from pyjmsack.kombu.channel import Channel
 from pyjmsack.kombu.connection import Connection
 from pyjmsack.kombu.receiving import Delivery
@@ -35,15 +36,11 @@ class Over(Exception):
     """The time limit of a program, which a signal handler raises."""
 
 
-class Noted(BytesMessage):
+class Outcomes:
     """A message that notes its outcome."""
 
-    __slots__ = ("outcomes",)
-
-    def __init__(self, number: int) -> None:
-        super().__init__(json.dumps(number).encode())
-        self.properties["kombu_content_type"] = "application/json"
-        self.outcomes: list[str] = []
+    __slots__ = ()
+    outcomes: list[str]
 
     def accept(self) -> None:
         self.outcomes.append("accept")
@@ -53,6 +50,27 @@ class Noted(BytesMessage):
 
     def release(self) -> None:
         self.outcomes.append("release")
+
+
+class Noted(Outcomes, BytesMessage):
+    """A task."""
+
+    __slots__ = ("outcomes",)
+
+    def __init__(self, number: int) -> None:
+        super().__init__(json.dumps(number).encode())
+        self.properties["kombu_content_type"] = "application/json"
+        self.outcomes = []
+
+
+class NotedText(Outcomes, TextMessage):
+    """A text."""
+
+    __slots__ = ("outcomes",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.outcomes = []
 
 
 class Local(Connection):
@@ -284,6 +302,60 @@ def test_a_message_that_cannot_be_read_is_a_dead_letter_although_a_limit_ended_i
     assert connection.deliver()
     connection.turn()
     assert (message.outcomes, program.got, connection.has_more) == (["reject"], [], False)
+
+
+def test_nested_data_that_fails_by_different_errors_at_different_depths_is_a_dead_letter(
+    make: Callable[[], Local],
+) -> None:
+    """At one depth the second reading, which had one more call above it, failed by another error. So the message was
+    taken for a good one, and stayed the next one for ever."""
+    connection = make()
+    program = Program(connection)
+    for depth in range(800, 1000):
+        message = NotedText("[" * depth + "]" * depth)
+        message.properties["kombu_envelope"] = 1
+        connection.arrive(message, program)
+        assert connection.deliver()
+        connection.turn()
+        assert message.outcomes == ["reject"], f"depth {depth}"
+    assert program.got == []
+
+
+def test_two_different_errors_of_one_message_do_not_keep_it_the_next_one_for_ever(
+    make: Callable[[], Local], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = make()
+    program, message = Program(connection), Noted(7)
+    connection.arrive(message, program)
+    errors = cycle([Over, ValueError])
+
+    def bad(message: Message) -> Any:
+        raise next(errors)
+
+    monkeypatch.setattr(pyjmsack.kombu.channel, "from_jms", bad)
+    with pytest.raises(Over):
+        connection.deliver()
+    assert connection.deliver()
+    connection.turn()
+    assert (message.outcomes, program.got, connection.has_more) == (["reject"], [], False)
+
+
+def test_a_message_is_no_dead_letter_because_its_channel_was_closed_while_it_was_read(
+    make: Callable[[], Local], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = make()
+    program, message = Program(connection), Noted(7)
+    connection.arrive(message, program)
+    read = pyjmsack.kombu.channel.from_jms
+
+    def closed_meanwhile(message: Message) -> Any:
+        program.channel.closed = True  # by another thread
+        return read(message)
+
+    monkeypatch.setattr(pyjmsack.kombu.channel, "from_jms", closed_meanwhile)
+    connection.deliver()
+    connection.turn()
+    assert message.outcomes == []
 
 
 def test_a_message_of_a_closed_channel_goes_back_and_no_other_channel_gets_an_error(

@@ -75,13 +75,13 @@ def test_a_large_message_that_keeps_coming_with_the_same_damage_counts_as_one_th
     assert errors == [NotOneMessageError, NotOneMessageError, MessageFormatException]
 
 
-def damaged(counts: LargeCounts, payload: bytes) -> type[BaseException]:
+def damaged(counts: LargeCounts, payload: bytes, outcome: Outcome = Outcome.MODIFIED_FAILED) -> type[BaseException]:
     """Let a damaged message arrive and give it back. Return the type of its error."""
     inbound = AmqpInbound(payload)
     counts.recall(inbound)
     with pytest.raises(MessageFormatException) as raised:
         inbound.to_message()
-    counts.goes_back(inbound, Outcome.MODIFIED_FAILED)
+    counts.goes_back(inbound, outcome)
     return raised.type
 
 
@@ -91,6 +91,15 @@ def test_a_small_message_that_keeps_coming_with_the_same_damage_counts_as_one_th
     headers = (b"\x00\x53\x70\x45", *(b"\x00\x53\x70\xc0\x07\x05\x41\x40\x40\x40\x52%c" % count for count in (1, 2)))
     errors = [damaged(counts, header + body) for header in headers]
     assert errors == [NotOneMessageError, NotOneMessageError, MessageFormatException]
+
+
+def test_a_small_damaged_message_that_was_refused_is_known_to_the_next_consumer_of_the_connection_s166() -> None:
+    """Artemis gives it to another consumer, which otherwise began to count anew until the broker closed."""
+    counts, body = LargeCounts(), b"\x00\x53\x77\xa1\x03bad\x00\x53\x75\xa0\x01x"
+    refused = Outcome.MODIFIED_FAILED_UNDELIVERABLE
+    outcomes = (Outcome.MODIFIED_FAILED, Outcome.MODIFIED_FAILED, refused, refused, refused)
+    errors = [damaged(counts, body, outcome) for outcome in outcomes]
+    assert errors == [NotOneMessageError] * 2 + [MessageFormatException] * 3
 
 
 def test_small_messages_that_come_damaged_in_different_ways_or_empty_are_given_back_each_time_s166() -> None:
