@@ -27,7 +27,9 @@ _LONGEST: Final = 8192
 _LOGIN: Final = re.compile(r"(?<=://)[^\s/:]*:")
 """The user name of a login in a URL, or a host, and the colon behind it."""
 _WORD_END: Final = re.compile(r"\s|://")
-_PORT: Final = re.compile(r"[0-9]{1,5}[/?#]")
+_PORT: Final = re.compile(r"[0-9]{1,5}(?:(/)|\?[\w.%\[\]-]+=)")
+"""A port with a path or with options behind it. The URLs of brokers have no path, so there a ``/`` belongs to a
+password."""
 _PLAIN: Final = re.compile(r"[\w./:@+-]+")
 _OURS: Final = "_pyjmsack_handler"
 
@@ -146,7 +148,10 @@ def _without_passwords(text: str) -> str:
         start = found.end()
         end = _WORD_END.search(text, start)
         at = text.rfind("@", start, len(text) if end is None else end.start())
-        if at >= 0 and not _PORT.match(text, start):
+        port = _PORT.match(text, start)
+        if port is not None and port[1] and not text.endswith(("http://", "https://"), 0, found.start()):
+            port = None
+        if at >= 0 and port is None:
             parts += [text[done:start], "***"]
             done = at
     return "".join([*parts, text[done:]])

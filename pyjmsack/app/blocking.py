@@ -142,7 +142,7 @@ class Places:
         lock.acquire()
         queue[caller] = lock  # before the next look, because who leaves now wakes only those with a lock
         while caller not in [*queue][: self._count]:
-            lock.acquire(True, _LOOK)
+            lock.acquire(True, _LOOK * (1 + len(queue) // 500))  # seldom if many look, because a look copies the queue
 
     def wake(self) -> None:
         """Let those look that may have got a place."""

@@ -249,10 +249,10 @@ class Transactions:
             yield from self._roll_back(by_caller=False)
             raise _rolled_back(transaction, "because one of its sends failed", failure)
         error = yield from self._discharge(self._ask_to_commit)
-        if error is not None:
-            self.note_failures(transaction)
         try:
-            if error is None:
+            if error is not None and not self._session_ended:  # whoever ended the session has noted them
+                self.note_failures(transaction)
+            elif error is None:
                 transaction.ended("committed")
                 self._forget_rollbacks(transaction)
                 yield from self._remember(transaction)

@@ -408,7 +408,10 @@ class Channel(virtual.Channel):
             # at the same depth of calls, because deeply nested data fails by another error at another depth
             again = _tried(self._read, connection, delivery, tag)[1]
             if not _is_to_blame(delivery, error, again):
-                raise error
+                try:
+                    raise error
+                finally:
+                    del error, again  # they would keep this frame, with the message
             self._refused(delivery, error)
             connection.settle(delivery, "reject")
             return None
@@ -451,6 +454,7 @@ class Channel(virtual.Channel):
                 connection.get(queue, window, hand)
                 if not hand:
                     return None
+                hand[0].doubted = True  # the next call gets another object for it, which would not know of a doubt
                 found = self._received(hand[0], no_ack=no_ack)
                 hand[0].given = True
             except BaseException:

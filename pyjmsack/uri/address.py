@@ -108,7 +108,7 @@ def check_no_login(what: str, urls: Iterable[str]) -> None:
     Raises:
         InvalidURLException: there is a login.
     """
-    if any("@" in url.partition("?")[0] for url in urls):
+    if any("@" in url for url in urls):
         refuse(what, f"expected addresses without a user and a password, such as {PLAIN}")
 
 
