@@ -27,9 +27,8 @@ _LONGEST: Final = 8192
 _LOGIN: Final = re.compile(r"(?<=://)[^\s/:]*:")
 """The user name of a login in a URL, or a host, and the colon behind it."""
 _WORD_END: Final = re.compile(r"\s|://")
-_PORT: Final = re.compile(r"[0-9]{1,5}(?:(/)|\?[\w.%\[\]-]+=)")
-"""A port with a path or with options behind it. The URLs of brokers have no path, so there a ``/`` belongs to a
-password."""
+_PORT: Final = re.compile(r"[0-9]{1,5}(?:(?P<path>/)|\?[\w.%\[\]-]+=)")
+"""A port with a path or with options behind it."""
 _PLAIN: Final = re.compile(r"[\w./:@+-]+")
 _OURS: Final = "_pyjmsack_handler"
 
@@ -148,13 +147,17 @@ def _without_passwords(text: str) -> str:
         start = found.end()
         end = _WORD_END.search(text, start)
         at = text.rfind("@", start, len(text) if end is None else end.start())
-        port = _PORT.match(text, start)
-        if port is not None and port[1] and not text.endswith(("http://", "https://"), 0, found.start()):
-            port = None
-        if at >= 0 and port is None:
+        if at >= 0 and not _is_port(text, found):
             parts += [text[done:start], "***"]
             done = at
     return "".join([*parts, text[done:]])
+
+
+def _is_port(text: str, host: re.Match[str]) -> bool:
+    """Return whether a port stands behind a host, and not the password of a login."""
+    port = _PORT.match(text, host.end())
+    # the URLs of brokers have no path, so there a / belongs to a password
+    return port is not None and (not port["path"] or text.endswith(("http://", "https://"), 0, host.start()))
 
 
 def _quoted(value: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import queue
 import signal
 import threading
 from _thread import LockType, allocate_lock
@@ -75,10 +74,10 @@ class _Answer:
 
 
 class Flag:
-    """An event that a wait cannot lock for ever.
+    """An event that a wait cannot lock for ever. A signal handler may raise it.
 
-    A signal handler may raise at any step of a wait. A ``threading.Event`` may then stay locked, and the thread that
-    keeps the connection of the app would wait for it. Here each caller that waits has a lock of its own.
+    A signal handler may end a wait by an error at any step. A ``threading.Event`` may then stay locked, and the thread
+    that keeps the connection of the app would wait for it. Here each caller that waits has a lock of its own.
     """
 
     def __init__(self) -> None:
@@ -238,7 +237,8 @@ class App(Service):
     _face = BlockingFace()
 
     def _prepare(self) -> None:
-        self._signals: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._stop_wanted = Flag()
+        """Raised by a signal, and at the end of :meth:`stop`."""
 
     def start(self) -> None:
         """Start the listeners, the sender and the schedules. The call returns when each listener and the sender is
@@ -264,7 +264,7 @@ class App(Service):
             because that function is still at work.
         """
         ended = run(self._stop())
-        self._signals.put(None)
+        self._stop_wanted.set()
         return bool(ended)
 
     def run(self) -> bool:
@@ -279,23 +279,17 @@ class App(Service):
         Raises:
             IllegalStateException: the app is running.
         """
-        while not self._signals.empty():  # forget requests to stop an earlier run
-            self._signals.get()
+        self._stop_wanted.clear()  # of an earlier run
         with self._signalled():
             with self._starting():
                 self._launch()
             try:
-                self._wait_for_stop()
+                # a signal that comes just before a wait does not end the wait, and its handler runs only after the wait
+                while not self._stop_wanted.wait(_SIGNAL_LOOK):
+                    pass
             finally:
                 ended = self.stop()
             return ended
-
-    def _wait_for_stop(self) -> None:
-        # a signal that comes just before a wait does not end the wait, and its handler runs only after the wait
-        while True:
-            with suppress(queue.Empty):
-                self._signals.get(timeout=_SIGNAL_LOOK)
-                return
 
     @contextmanager
     def test(self, url: str | None = None) -> Iterator[App]:
@@ -332,7 +326,7 @@ class App(Service):
             if signals and number == signal.SIGINT:
                 os._exit(128 + number)
             signals.append(number)
-            self._signals.put(number)  # a signal handler may use a SimpleQueue, but no Event
+            self._stop_wanted.set()
 
         previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
         try:

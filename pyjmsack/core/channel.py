@@ -12,7 +12,7 @@ from typing import Any
 
 from pyjmsack.core.events import Events
 from pyjmsack.core.recorder import Recorder
-from pyjmsack.core.redelivery import Failures
+from pyjmsack.core.redelivery import FailedDeliveries
 from pyjmsack.core.runtime import Runtime
 from pyjmsack.core.steps import Deadline
 from pyjmsack.core.tracing import Traces
@@ -142,7 +142,7 @@ class Channel:
         self.traces = traces
         self.events = Events(runtime, recorder)
         self.rolled_back = RolledBack(runtime.lock())
-        self.failures = Failures()
+        self.failures = FailedDeliveries()
         self.state = State.OPEN
         self.started = False
         self.metadata: ConnectionMetadata | None = None

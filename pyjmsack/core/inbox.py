@@ -10,7 +10,7 @@ from functools import partial
 from pyjmsack.core.admission import Admission
 from pyjmsack.core.channel import Channel
 from pyjmsack.core.guard import DuplicateGuard
-from pyjmsack.core.redelivery import Failures, redelivery_delay
+from pyjmsack.core.redelivery import FailedDeliveries, redelivery_delay
 from pyjmsack.core.runtime import Later, Runtime, taken
 from pyjmsack.spi.completion import Completion
 from pyjmsack.spi.envelope import LARGE, Inbound, identify
@@ -142,7 +142,7 @@ class Delays:
         policy: RedeliveryPolicy,
         exceeded: Callable[[Inbound], bool],
         blocking: bool,
-        failures: Failures,
+        failures: FailedDeliveries,
         source: Hashable,
         inbox: deque[Inbound] | PriorityInbox,
         call_later: CallLater,

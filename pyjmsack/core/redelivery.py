@@ -15,14 +15,14 @@ from typing import Final
 from pyjmsack.spi.envelope import Inbound
 from pyjmsack.uri import RedeliveryPolicy
 
-__all__ = ["Failures", "redelivery_delay"]
+__all__ = ["FailedDeliveries", "redelivery_delay"]
 
 _LONGEST: Final = (2**31 - 1) / 1000
 _MOST_FAILED: Final = 10_000
 """The number of failed messages that a connection remembers, because their next delivery may have to wait."""
 
 
-class Failures:
+class FailedDeliveries:
     """How often this connection gave each message back as failed (S115). The oldest messages are forgotten first.
 
     Only these messages wait, because a sender may write any delivery count into a message. A sender also chooses the id
@@ -44,7 +44,7 @@ class Failures:
             source: the queue or the subscription of the message.
             inbound: the message.
         """
-        number = hash((source, inbound.quick_id()))
+        number = _number(source, inbound)
         failed, due = self._known.pop(number, (0, 0))
         self._known[number] = failed + max(1, inbound.redeliveries), due + 1
         if len(self._known) > _MOST_FAILED:
@@ -65,18 +65,22 @@ class Failures:
         again = inbound.redeliveries
         if not self._known:  # as for most connections
             return again
-        name = inbound.quick_id()
-        failed, due = self._known.get(hash((source, name)), (0, 0))
+        failed, due = self._known.get(_number(source, inbound), (0, 0))
         if not (due or again or waited):
             return 0
-        return again + (failed if name is not None else min(failed, 2))
+        return again + (min(failed, 2) if inbound.quick_id() is None else failed)
 
     def waited(self, source: Hashable, inbound: Inbound) -> None:
         """Remember that a delivery of this message has waited."""
-        number = hash((source, inbound.quick_id()))
+        number = _number(source, inbound)
         failed, due = self._known.get(number, (0, 0))
         if due:
             self._known[number] = failed, due - 1
+
+
+def _number(source: Hashable, inbound: Inbound) -> int:
+    """Return the number by which a message is found. It is a hash, because a sender may choose a long id."""
+    return hash((source, inbound.quick_id()))
 
 
 def redelivery_delay(

@@ -169,7 +169,7 @@ class Requestor:
             for each in request.ids:
                 self._requests[each] = request
             self._producer.submit(outbound, awaited=True)
-            if not self._lost():  # if the link was lost meanwhile, only this call notices the loss
+            if not self._fail_if_lost():  # if the link was lost meanwhile, only this call notices the loss
                 # a reply may have been left in the inbox. It is taken on the loop, because a signal handler might end
                 # this thread's look while the reply to another request is in no table
                 self._connection.channel.submit(self._look)
@@ -256,7 +256,7 @@ class Requestor:
         """Give each reply, undecoded, to the caller that waits for it. This method runs on the loop. A caller that
         closes the requestor runs it too, and takes no reply then.
         """
-        if self._lost():
+        if self._fail_if_lost():
             return
         consumer = self._consumer
         while (inbound := consumer.taking.take_undecoded()) is not None:
@@ -278,8 +278,8 @@ class Requestor:
             if request.over:
                 self._drop(request)
 
-    def _lost(self) -> bool:
-        """Whether no reply can arrive any more. Then the requests under way get the error."""
+    def _fail_if_lost(self) -> bool:
+        """Return whether no reply can arrive any more. In this case the requests under way get the error."""
         consumer = self._consumer
         if not consumer.closed and consumer.error is None:
             return False

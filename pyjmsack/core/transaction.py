@@ -281,16 +281,20 @@ class Transactions:
 
     def note_failures(self, transaction: Transaction) -> None:
         """Remember that the messages of the transaction go back as failed (S115)."""
+        for consumer, inbound in self._received(transaction):
+            consumer.failed(inbound)
+
+    def _received(self, transaction: Transaction) -> Iterator[tuple[Participant, Inbound]]:
+        """Yield each message that the transaction acknowledged, with its consumer, unless the consumer is gone."""
         for message in transaction.acknowledged:
             consumer = self._consumers.get(message._delivery.consumer_id)
             if consumer is not None:
-                consumer.failed(message._delivery)
+                yield consumer, message._delivery
 
     def _forget_rollbacks(self, transaction: Transaction) -> None:
-        for message in transaction.acknowledged if self._channel.rolled_back else ():
-            consumer = self._consumers.get(message._delivery.consumer_id)
-            if consumer is not None:
-                consumer.committed(message._delivery)
+        if self._channel.rolled_back:
+            for consumer, inbound in self._received(transaction):
+                consumer.committed(inbound)
 
     def _remember(self, transaction: Transaction) -> Steps[None]:
         """Remember that the messages of the transaction were processed (S105). The commit took effect already. So if
@@ -298,12 +302,10 @@ class Transactions:
         """
         if self._memory.store is None:
             return
-        for message in transaction.acknowledged:
-            consumer = self._consumers.get(message._delivery.consumer_id)
+        for consumer, inbound in self._received(transaction):
             # a message without an outcome was put back, because Ctrl-C came before it joined the transaction
-            kept = message._delivery.settled
-            if kept and consumer is not None and consumer.guard is not None:
-                consumer.guard.add_one(message._delivery)
+            if inbound.settled and consumer.guard is not None:
+                consumer.guard.add_one(inbound)
         if transaction.acknowledged and self._memory.file is not None:
             written: Completion[None] = Completion()
             self._memory.file.add((), written.succeed)
@@ -322,10 +324,8 @@ class Transactions:
         if transaction.failure is None:
             transaction.failure = TransactionRolledBackException("an earlier rollback was interrupted")
         transaction.ended("rolled_back")
-        for message in transaction.acknowledged:
-            consumer = self._consumers.get(message._delivery.consumer_id)
-            if consumer is not None:
-                consumer.rolled_back(message._delivery, by_caller=by_caller)
+        for consumer, inbound in self._received(transaction):
+            consumer.rolled_back(inbound, by_caller=by_caller)
         taking_part = [c for c in [*self._consumers.values()] if c.takes_part]
         for consumer in taking_part:
             yield from consumer.halt()

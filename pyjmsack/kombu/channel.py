@@ -402,23 +402,17 @@ class Channel(virtual.Channel):
     def _received(self, delivery: Delivery, callback: Any = None, *, no_ack: bool) -> Any:
         """Return a message in kombu's form. If the message is unreadable, make it a dead letter and return ``None``."""
         connection, tag = self.checked(), f"{self._tag_prefix}.{next(self._tags)}"
-        message, error = _tried(self._read, connection, delivery, tag)
+        message, error = _read_safely(delivery, self._read, connection, delivery, tag)
         if error is not None:
-            clear_frames(error.__traceback__)  # they hold the body, which may be large
-            # at the same depth of calls, because deeply nested data fails by another error at another depth
-            again = _tried(self._read, connection, delivery, tag)[1]
-            if not _is_to_blame(delivery, error, again):
-                try:
-                    raise error
-                finally:
-                    del error, again  # they would keep this frame, with the message
             self._refused(delivery, error)
             connection.settle(delivery, "reject")
             return None
         consumer = getattr(callback, "__self__", None)
-        # kombu decodes the body before it calls the program
         if isinstance(consumer, Consumer) and consumer.on_message is None:
-            _decode(message, delivery, consumer)
+            # kombu would decode the body later. After an interrupt there, the message would stay unacknowledged,
+            # and the program would not have it. The errors of a bad body come again when kombu asks for the body
+            message.accept = consumer.accept
+            _read_safely(delivery, message.decode)
         if no_ack:
             connection.settle(delivery, "accept")
         else:
@@ -508,6 +502,26 @@ class Channel(virtual.Channel):
         return self._qos
 
 
+def _read_safely(delivery: Delivery, read: Callable[..., Any], *arguments: Any) -> tuple[Any, Exception | None]:
+    """Return the result of ``read(*arguments)``, or the error if the message is to blame for it. If a signal handler
+    has raised the error, such as that of a time limit, raise the error, because the message is good.
+
+    The second reading tells the two apart. It has the same depth of calls as the first one, because deeply nested data
+    fails by another error at another depth.
+    """
+    result, error = _tried(read, *arguments)
+    if error is None:
+        return result, None
+    clear_frames(error.__traceback__)  # they hold the body, which may be large
+    again = _tried(read, *arguments)[1]
+    if _is_to_blame(delivery, error, again):
+        return None, error
+    try:
+        raise error
+    finally:
+        del error, again  # they would keep this frame, with the message
+
+
 def _tried(read: Callable[..., Any], *arguments: Any) -> tuple[Any, Exception | None]:
     """Return the result of reading a message, or the error. This catches any error, because the sender chose the text,
     and kombu raises errors of many kinds when it reads the text."""
@@ -518,14 +532,9 @@ def _tried(read: Callable[..., Any], *arguments: Any) -> tuple[Any, Exception | 
 
 
 def _is_to_blame(delivery: Delivery, error: Exception, again: Exception | None) -> bool:
-    """Return whether a message is to blame for the error of its first reading. If the second reading has succeeded, a
-    signal handler raised the error, such as that of a time limit. If it failed with another error, both may be true.
-    Then the message is read once more at its next turn.
-
-    Args:
-        delivery: the message.
-        error: the error of the first reading.
-        again: the error of the second reading.
+    """Return whether a message is to blame for ``error``, the error of its first reading. ``again`` is the error of the
+    second reading. If both failed by different errors, nobody knows. Then the message is read once more at its next
+    turn.
     """
     if again is None:
         return False
@@ -533,17 +542,6 @@ def _is_to_blame(delivery: Delivery, error: Exception, again: Exception | None) 
         return True
     delivery.doubted = True
     return False
-
-
-def _decode(message: Any, delivery: Delivery, consumer: Any) -> None:
-    """Decode the body of a message before its consumer of kombu does so. An interrupt here leaves the message in the
-    queue. Later the message would stay unacknowledged, and the program would not have it. The errors of a body come
-    again when kombu asks for it.
-    """
-    message.accept = consumer.accept
-    error = _tried(message.decode)[1]
-    if error is not None and not _is_to_blame(delivery, error, _tried(message.decode)[1]):
-        raise error
 
 
 def _complete(payload: dict[str, Any], tag: str, delivery: Delivery, *, redelivered: bool) -> None:

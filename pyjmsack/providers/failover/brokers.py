@@ -175,7 +175,7 @@ def with_file(members: Sequence[BrokerUrl], path: str | None) -> list[BrokerUrl]
         parts = [part for part in map(str.strip, text.replace("\n", ",").split(",")) if part]
         if len(parts) > MOST:
             raise ValueError(f"the file names more than {MOST} brokers")
-        check_no_login("the addresses", parts)
+        check_no_login("the file", parts)
         named = [parse_url(part) for part in parts]
     except (OSError, ValueError, JMSException) as error:
         log.warning("failover.updateURIsURL: %s: %.2000s", path, error)

@@ -275,7 +275,8 @@ class FrameParser:
                     return self._keep(data, position, body=body - position, wanted=start + 1 - position)
                 if declared < 0 or self._disproved or data[start]:  # wrong length: the body ends at the first NUL
                     reason, start = _length_fault(command, length), body
-                    self.doubtful, self._disproved = self.doubtful or self._disproved, False
+                    self.doubtful |= self._disproved
+                    self._disproved = False
             body_end = data.find(b"\0", start)
             if (size if body_end < 0 else body_end) - body > limits.body:
                 return self._too_large(command, position)

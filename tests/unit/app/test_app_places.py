@@ -110,6 +110,22 @@ def test_ctrl_c_at_any_step_of_a_send_without_a_broker_does_not_keep_the_app_fro
     pytest.fail("a send has more steps than the test")
 
 
+def test_a_signal_that_comes_just_before_the_wait_of_run_stops_the_app(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such a signal does not end the wait, and its handler runs only after the wait. So a SIGTERM was missed for ever:
+    a wait of ``SimpleQueue`` beside two busy threads stood still within 600 signals."""
+    app, waits = App("amqp://127.0.0.1:1"), []
+
+    def deaf(timeout: float | None = None) -> bool:
+        waits.append(timeout)
+        app._stop_wanted.set()
+        return len(waits) > 1
+
+    monkeypatch.setattr(app._stop_wanted, "wait", deaf)
+    assert app.run()
+    assert len(waits) == 2
+    assert None not in waits
+
+
 def test_a_flag_that_is_raised_wakes_each_caller_that_waits() -> None:
     flag, waiting = BlockingFace().event(), threading.Semaphore(0)
     raised: list[bool] = []

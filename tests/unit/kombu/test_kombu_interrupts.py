@@ -123,6 +123,14 @@ class Local(Connection):
         self._writer.close()
 
 
+def with_a_task(make: Callable[[], Local]) -> tuple[Local, Program, Noted]:
+    """Return a connection where a task has arrived for a program."""
+    connection = make()
+    program, message = Program(connection), Noted(7)
+    connection.arrive(message, program)
+    return connection, program, message
+
+
 @pytest.fixture
 def make() -> Iterator[Callable[[], Local]]:
     """Makes connections."""
@@ -269,9 +277,7 @@ def test_the_error_of_a_signal_handler_makes_no_dead_letter(
 ) -> None:
     """A time limit ended while a good message was decoded. The message became a dead letter, and the program did not
     learn of its limit."""
-    connection = make()
-    program, message = Program(connection), Noted(7)
-    connection.arrive(message, program)
+    connection, program, message = with_a_task(make)
     read = pyjmsack.kombu.channel.from_jms
 
     def struck(message: Message) -> Any:
@@ -289,9 +295,7 @@ def test_the_error_of_a_signal_handler_makes_no_dead_letter(
 def test_a_message_that_cannot_be_read_is_a_dead_letter_although_a_limit_ended_its_first_reading(
     make: Callable[[], Local], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connection = make()
-    program, message = Program(connection), Noted(7)
-    connection.arrive(message, program)
+    connection, program, message = with_a_task(make)
     errors: list[Exception] = [Over(), ValueError(), ValueError(), ValueError()]
 
     def bad(message: Message) -> Any:
@@ -326,9 +330,7 @@ def test_nested_data_that_fails_by_different_errors_at_different_depths_is_a_dea
 def test_two_different_errors_of_one_message_do_not_keep_it_the_next_one_for_ever(
     make: Callable[[], Local], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connection = make()
-    program, message = Program(connection), Noted(7)
-    connection.arrive(message, program)
+    connection, program, message = with_a_task(make)
     errors = cycle([Over, ValueError])
 
     def bad(message: Message) -> Any:
@@ -345,9 +347,7 @@ def test_two_different_errors_of_one_message_do_not_keep_it_the_next_one_for_eve
 def test_a_message_is_no_dead_letter_because_its_channel_was_closed_while_it_was_read(
     make: Callable[[], Local], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connection = make()
-    program, message = Program(connection), Noted(7)
-    connection.arrive(message, program)
+    connection, program, message = with_a_task(make)
     read = pyjmsack.kombu.channel.from_jms
 
     def closed_meanwhile(message: Message) -> Any:
@@ -364,9 +364,7 @@ def test_a_message_of_a_closed_channel_goes_back_and_no_other_channel_gets_an_er
     make: Callable[[], Local],
 ) -> None:
     """``drain_events`` of a healthy channel raised the error of the closed one."""
-    connection = make()
-    program, message = Program(connection), Noted(7)
-    connection.arrive(message, program)
+    connection, program, message = with_a_task(make)
     program.channel._feeds.clear()
     program.channel.closed = True
     connection.deliver()
@@ -378,14 +376,13 @@ def test_a_message_whose_body_an_interrupt_left_undecoded_comes_again(
     make: Callable[[], Local], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """kombu had it, and the program did not. With a prefetch count of 1 the consumer got no other message."""
-    connection = make()
-    program, message = Program(connection), Noted(7)
-    connection.arrive(message, program)
-    decode = pyjmsack.kombu.channel.Received.decode
+    connection, program, message = with_a_task(make)
+    decode, errors = pyjmsack.kombu.channel.Received.decode, [Over]
 
     def struck(self: Any) -> Any:
-        monkeypatch.setattr(pyjmsack.kombu.channel.Received, "decode", decode)
-        raise Over
+        if errors:
+            raise errors.pop()
+        return decode(self)
 
     monkeypatch.setattr(pyjmsack.kombu.channel.Received, "decode", struck)
     with pytest.raises(Over):

@@ -325,6 +325,14 @@ def test_a_file_is_read_before_each_round_and_a_bad_one_changes_nothing(
     assert bench.opened.done
 
 
+def log_of_a_bad_file(file: Path, caplog: pytest.LogCaptureFixture) -> str:
+    """Return the warnings about a file of brokers, from which no broker was taken."""
+    with caplog.at_level(logging.WARNING, "pyjmsack.failover"):
+        bench = Bench("amqp://a", f"updateURIsURL={file}")
+    assert bench.tried == ["a"]
+    return caplog.text
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -336,23 +344,17 @@ def test_a_file_of_thousands_of_brokers_or_options_costs_no_seconds_and_no_page_
     tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, told: str
 ) -> None:
     """The loop looked for the nearest name of each wrong option, for 2 s and more in each round."""
-    file = tmp_path / "brokers"
-    file.write_text(text)
-    with caplog.at_level(logging.WARNING, "pyjmsack.failover"):
-        bench = Bench("amqp://a", f"updateURIsURL={file}")
-    assert bench.tried == ["a"]
-    assert told in caplog.text
-    assert len(caplog.text) < 3000
+    (tmp_path / "brokers").write_text(text)
+    log = log_of_a_bad_file(tmp_path / "brokers", caplog)
+    assert told in log
+    assert len(log) < 3000
 
 
 def test_a_pipe_in_the_place_of_the_file_does_not_stop_the_loop(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with caplog.at_level(logging.WARNING, "pyjmsack.failover"):
-        bench = Bench("amqp://a", f"updateURIsURL={tmp_path / 'pipe'}")
-    assert bench.tried == ["a"]
-    assert "no regular file" in caplog.text
+    assert "no regular file" in log_of_a_bad_file(tmp_path / "pipe", caplog)
 
 
 @pytest.mark.parametrize("text", ["amqp://u:Secret@1,W0rd@h", "amqp://u:1234\nW0rd@h", "amqp://u:Secret/x=W0rd@h"])
@@ -360,10 +362,7 @@ def test_no_part_of_a_login_in_the_file_of_brokers_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     """A comma or an end of line in a password cuts it into two addresses."""
-    file = tmp_path / "brokers"
-    file.write_text(text)
-    with caplog.at_level(logging.WARNING, "pyjmsack.failover"):
-        bench = Bench("amqp://a", f"updateURIsURL={file}")
-    assert bench.tried == ["a"]
-    assert "expected addresses without a user and a password" in caplog.text
-    assert not re.search("Secret|1234|W0rd", caplog.text.replace(str(file), ""))
+    (tmp_path / "brokers").write_text(text)
+    log = log_of_a_bad_file(tmp_path / "brokers", caplog)
+    assert "expected addresses without a user and a password" in log
+    assert not re.search("Secret|1234|W0rd", log.replace(str(tmp_path), ""))
