@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pyjmsack.core.unsettled import ack_threshold
+from pyjmsack.core.batching import ack_threshold
 from pyjmsack.destination import Destination
 from pyjmsack.spi.features import Level, features
 from pyjmsack.types import AckMode

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from core_fakes import Bench, FakeInbound
 
+from pyjmsack.core.batching import AckBatch
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.guard import MemoryStore
 from pyjmsack.core.recorder import Recorder
 from pyjmsack.core.recording import Deliveries, RecordedSend
 from pyjmsack.core.session import Session
-from pyjmsack.core.unsettled import AckBatch, Unsettled
+from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.message import Message
 from pyjmsack.types import AckMode, Outcome
 

@@ -13,9 +13,10 @@ import pytest
 from core_fakes import Bench, FakeInbound, FakeRuntime
 
 from pyjmsack.aio._runtime import AioRuntime
+from pyjmsack.core.batching import ack_threshold
 from pyjmsack.core.consumer import Consumer
 from pyjmsack.core.session import Session
-from pyjmsack.core.unsettled import Unsettled, ack_threshold
+from pyjmsack.core.unsettled import Unsettled
 from pyjmsack.destination import Destination, Queue, Topic
 from pyjmsack.errors import IllegalStateException
 from pyjmsack.spi.completion import Completion
