@@ -256,16 +256,18 @@ class App(Service):
         connections. A second call has no effect.
 
         A listener or a scheduled function may call ``stop``. In this case ``stop`` returns at once, and the app ends
-        when the function has finished.
+        when the function has finished. A signal handler may call ``stop``, too. If it interrupts a start of the app,
+        ``stop`` returns at once, and the app ends when it has started.
 
         Returns:
-            Whether all listeners and scheduled functions finished within ``stop_timeout``. The messages of listeners
-            that did not finish go back to the broker. If one of these functions calls ``stop``, the result is False,
-            because that function is still at work.
+            Whether all listeners and scheduled functions finished within ``stop_timeout``, also if an earlier call
+            stopped the app. The messages of listeners that did not finish go back to the broker. If one of these
+            functions calls ``stop``, the result is False, because that function is still at work.
         """
-        ended = run(self._stop())
-        self._stop_wanted.set()
-        return bool(ended)
+        try:
+            return bool(run(self._stop()))
+        finally:
+            self._stop_wanted.set()
 
     def run(self) -> bool:
         """Start the app, wait for SIGTERM, SIGINT or a call of ``stop()``, and stop the app.
@@ -279,6 +281,7 @@ class App(Service):
         Raises:
             IllegalStateException: the app is running.
         """
+        self._check_stopped()
         self._stop_wanted.clear()  # of an earlier run
         with self._signalled():
             with self._starting():

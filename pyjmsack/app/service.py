@@ -40,6 +40,8 @@ _CLOSING: Final = 20.0
 sender has the same time after that."""
 _CONNECTING: Final = 5.0
 """Seconds that a stop waits for a connection that is being made."""
+_LAUNCHING: Final = 10.0
+"""Seconds that a stop waits for a start in another thread, which makes the threads or tasks of the app."""
 
 
 class Service:
@@ -100,6 +102,10 @@ class Service:
         take it, because ``pop`` is atomic."""
         self._stopping: Task | None = None
         self._ended: Event
+        self._launched: Event
+        """Raised when the threads or tasks of a run are made. A stop waits for it, because it ends all of them."""
+        self._launching: object = None
+        """The id of the thread that makes them now. ``None`` in asyncio."""
         self._in_time = True
         self._prepare()
         self.sender = Sender(self, self._face, self._factory(self._patience()), self._converter, send_timeout)
@@ -297,8 +303,7 @@ class Service:
     @contextmanager
     def _elsewhere(self, broker_url: str) -> Iterator[None]:
         """Let the app use another broker for the time of a test."""
-        if self._running:
-            raise IllegalStateException("the app is running already; stop the app first")
+        self._check_stopped()
         kept = self._url, self._options, self._login
         self._url, self._options = url_elsewhere(self._url, broker_url), options_elsewhere(self._options)
         self._login = dict.fromkeys(self._login)
@@ -382,33 +387,42 @@ class Service:
 
     # -- steps --------------------------------------------------------------------------------------------------
 
+    def _check_stopped(self) -> None:
+        if self._running:
+            raise IllegalStateException("the app is running already; stop the app first")
+
     @contextmanager
     def _starting(self) -> Iterator[None]:
         """Begin to stop the app if its start is cancelled or fails, because the ``with`` block of the caller does not
         begin, and so its end stops nothing.
         """
-        if self._running:
-            raise IllegalStateException("the app is running already; stop the app first")
+        self._check_stopped()
         if self._inherited:
             self._begin_anew()
         try:
             yield
         except BaseException:
+            self._launching = None  # a signal handler may have raised before _launch could say so
             with suppress(RuntimeError):  # no thread can start, or the loop is closed: a later stop() tries again
                 self._begin_stop()
             raise
 
     def _launch(self) -> list[Link]:
         face, sender = self._face, self.sender
-        self._ended = face.event()
+        sender.renew()  # first, because a stop ends the link that it finds
+        self._ended, self._launched = face.event(), face.event()
+        self._launching = face.here()
         self._may_stop = deque([None])
         self._started_in, self._in_time = os.getpid(), True
-        sender.renew()
-        self._sending = face.spawn(sender.link.run(), "pyjmsack-app-sender")
-        started = [each for each in self._listeners.values() if each.settings.autostart]
-        links = [sender.link, *self._serving.launch(started)]
-        self._ticking.launch(self._schedules.values())
-        return links
+        try:
+            self._sending = face.spawn(sender.link.run(), "pyjmsack-app-sender")
+            started = [each for each in self._listeners.values() if each.settings.autostart]
+            links = [sender.link, *self._serving.launch(started)]
+            self._ticking.launch(self._schedules.values())
+            return links
+        finally:
+            self._launching = None
+            self._launched.set()
 
     def _begin_anew(self) -> None:
         """Leave everything that belongs to the parent process alone, such as locks that a thread of the parent held
@@ -416,7 +430,6 @@ class Service:
         self._serving, self._ticking = Running(self._face, self._container), Schedules(self._face)
         for schedule in self._schedules.values():
             schedule.begin_anew()
-        self._prepare()
 
     def _container(self, listener: Listener) -> Container:
         factory = self._factory(self.options_of(listener), self._client_id_of(listener))
@@ -463,14 +476,16 @@ class Service:
         finished in time.
 
         The stop runs in a thread or task of its own. A listener or scheduled function that calls this method does not
-        wait for the stop, because the stop waits for the caller.
+        wait for the stop, because the stop waits for the caller. So does a signal handler that interrupts the start.
         """
         if not self._running:
-            return True
+            return self._in_time
         self._begin_stop()
-        joined = CURRENT.get()
-        if joined is not None and joined.works_for(self, self._face.here()):
+        here, joined = self._face.here(), CURRENT.get()
+        if joined is not None and joined.works_for(self, here):
             return False  # the function that calls stop() has not finished
+        if here is not None and here == self._launching:
+            return False  # a signal handler calls stop(), and the start goes on behind it
         yield self._ended.wait
         return self._in_time
 
@@ -492,6 +507,7 @@ class Service:
         except IndexError:  # another thread or task ends this run, or has ended it
             return
         try:
+            yield partial(self._launched.wait, _LAUNCHING)
             start = time.monotonic()
             self._ticking.close()
             serving = self._serving.close()

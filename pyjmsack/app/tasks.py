@@ -217,9 +217,10 @@ class App(Service):
         when the function has finished.
 
         Returns:
-            Whether all listeners and scheduled functions finished within ``stop_timeout``. Functions that did not
-            finish are cancelled, and the messages of these listeners go back to the broker. If one of these functions
-            calls ``stop``, the result is False, because that function is still at work.
+            Whether all listeners and scheduled functions finished within ``stop_timeout``, also if an earlier call
+            stopped the app. Functions that did not finish are cancelled, and the messages of these listeners go back
+            to the broker. If one of these functions calls ``stop``, the result is False, because that function is still
+            at work.
         """
         try:
             return bool(await run(self._stop()))
@@ -238,6 +239,7 @@ class App(Service):
         Raises:
             IllegalStateException: the app is running.
         """
+        self._check_stopped()
         self._stopped = Flag()
         async with self._signalled():
             with self._starting():

@@ -45,6 +45,7 @@ class Transaction:
         "_records",
         "acknowledged",
         "failure",
+        "noted",
         "number",
         "sent",
         "settled",
@@ -59,6 +60,8 @@ class Transaction:
         rolled back (S86)."""
         self.sent: list[str] = []
         self.acknowledged: list[Message] = []
+        self.noted = False
+        """Whether the consumers know that the messages went back as failed (S115)."""
         self._idle: Completion[None] | None = None
         self.number = next(_numbers)
         self._outcome: str | None = None
@@ -250,9 +253,9 @@ class Transactions:
             raise _rolled_back(transaction, "because one of its sends failed", failure)
         error = yield from self._discharge(self._ask_to_commit)
         try:
-            if error is not None and not self._session_ended:  # whoever ended the session has noted them
+            if error is not None:
                 self.note_failures(transaction)
-            elif error is None:
+            else:
                 transaction.ended("committed")
                 self._forget_rollbacks(transaction)
                 yield from self._remember(transaction)
@@ -280,9 +283,11 @@ class Transactions:
         self._channel.provider.rollback(self._number, done)
 
     def note_failures(self, transaction: Transaction) -> None:
-        """Remember that the messages of the transaction go back as failed (S115)."""
-        for consumer, inbound in self._received(transaction):
-            consumer.failed(inbound)
+        """Remember that the messages of the transaction go back as failed, once for each transaction (S115)."""
+        if not transaction.noted:
+            transaction.noted = True
+            for consumer, inbound in self._received(transaction):
+                consumer.failed(inbound)
 
     def _received(self, transaction: Transaction) -> Iterator[tuple[Participant, Inbound]]:
         """Yield each message that the transaction acknowledged, with its consumer, unless the consumer is gone."""

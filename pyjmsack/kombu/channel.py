@@ -515,7 +515,8 @@ def _read_safely(delivery: Delivery, read: Callable[..., Any], *arguments: Any) 
     clear_frames(error.__traceback__)  # they hold the body, which may be large
     again = _tried(read, *arguments)[1]
     if _is_to_blame(delivery, error, again):
-        return None, error
+        del again  # its traceback would keep this frame
+        return None, error.with_traceback(None)
     try:
         raise error
     finally:

@@ -109,7 +109,7 @@ def check_no_login(what: str, urls: Iterable[str]) -> None:
         InvalidURLException: there is a login.
     """
     if any("@" in url for url in urls):
-        refuse(what, f"expected addresses without a user and a password, such as {PLAIN}")
+        refuse(what, f"expected addresses without a user, a password or options, such as {PLAIN}")
 
 
 def split_composite(what: str, url: str) -> Composite:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, cast
 
@@ -14,6 +16,7 @@ from pyjmsack.app.link import Link
 from pyjmsack.app.tasks import Flag
 
 NOWHERE = "amqp://127.0.0.1:1"
+PATIENCE = 30
 
 
 class NoThreadError(Exception):
@@ -126,7 +129,7 @@ def test_a_start_that_ctrl_c_interrupts_leaves_no_listener_behind(
     if place == "wait":
 
         def step(call: Any, *how: Any) -> Any:
-            return interrupted if call.__name__ == "wait" else partial(call, *how)
+            return interrupted if call in [link.tried.wait for link in links] else partial(call, *how)
 
         monkeypatch.setattr("pyjmsack.app.service.partial", step)
     with pytest.raises(KeyboardInterrupt), app.test(NOWHERE) if test else app:
@@ -145,3 +148,132 @@ def test_a_second_start_of_an_app_does_not_stop_the_app() -> None:
         raise AssertionError("the block began")
     assert app._may_stop
     app.stop()
+
+
+class Ticked:
+    """An app of the blocking face with a schedule that is at work until the test lets it go."""
+
+    def __init__(self, stop_timeout: float) -> None:
+        self.app = App(NOWHERE, stop_timeout=stop_timeout)
+        self.at_work, self.free = threading.Event(), threading.Event()
+        self.ended: list[bool] = []
+        self.app.every(60)(self.tick)
+        self.runner = threading.Thread(target=lambda: self.ended.append(self.app.run()), daemon=True)
+        self.runner.start()
+        assert self.at_work.wait(PATIENCE)
+
+    def tick(self) -> None:
+        self.at_work.set()
+        self.free.wait(PATIENCE)
+
+
+@pytest.fixture
+def alarm() -> Iterator[Any]:
+    """Returns a function that makes another thread send this process a signal, and sets the handler of the signal."""
+    before = signal.getsignal(signal.SIGUSR1)
+
+    def on(handler: Any) -> None:
+        signal.signal(signal.SIGUSR1, handler)
+
+    yield on
+    signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_stop_that_ctrl_c_ends_ends_the_run_of_the_app(alarm: Any) -> None:
+    """The run of another thread waited for ever, although the app had ended."""
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    ticked = Ticked(stop_timeout=PATIENCE)
+    alarm(interrupted)
+
+    def strike() -> None:
+        while ticked.app._may_stop:  # the stop has begun
+            pass
+        signal.raise_signal(signal.SIGUSR1)
+
+    striker = threading.Thread(target=strike, daemon=True)
+    striker.start()
+    with pytest.raises(KeyboardInterrupt):
+        ticked.app.stop()
+    striker.join(PATIENCE)
+    ticked.free.set()
+    ticked.runner.join(PATIENCE)
+    assert ticked.ended == [True]
+
+
+def test_a_run_says_that_a_function_did_not_finish_also_if_another_thread_stopped_the_app() -> None:
+    ticked = Ticked(stop_timeout=0)
+    assert ticked.app.stop() is False
+    ticked.runner.join(PATIENCE)
+    assert ticked.ended == [False]
+    assert ticked.app.stop() is False
+    ticked.free.set()
+
+
+@pytest.mark.parametrize("place", ["sender", "orders", "every-nothing"])
+def test_a_signal_handler_that_stops_an_app_while_it_starts_does_not_wait_for_the_start(
+    place: str, alarm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start held a lock for which the stop waited, and the handler waited for the stop."""
+    app = App(NOWHERE)
+    app.listener("orders")(nothing)
+    app.every(60, name="nothing")(lambda: None)
+    spawn, answers, threads = app._face.spawn, list[bool](), list[Any]()
+    alarm(lambda *_: answers.append(app.stop()))
+
+    def spawning(_: Any, steps: Any, name: str) -> Any:
+        if name == f"pyjmsack-app-{place}":
+            signal.raise_signal(signal.SIGUSR1)
+        threads.append(spawn(steps, name))
+        return threads[-1]
+
+    monkeypatch.setattr(type(app._face), "spawn", spawning)
+    app.start()
+    assert app._ended.wait(PATIENCE)
+    assert answers == [False]
+    assert len(threads) == 4
+    assert all(thread.join(PATIENCE) for thread in threads)
+
+
+@pytest.mark.parametrize("place", ["sender", "orders", "every-nothing"])
+def test_a_stop_in_another_thread_while_an_app_starts_ends_all_that_starts(
+    place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What came behind the stop went on: listeners took messages of an app that had ended."""
+    app = App(NOWHERE)
+    app.listener("orders")(nothing)
+    app.every(60, name="nothing")(lambda: None)
+    spawn, threads = app._face.spawn, list[Any]()
+    stopping = threading.Thread(target=app.stop, daemon=True)
+
+    def spawning(_: Any, steps: Any, name: str) -> Any:
+        if name == f"pyjmsack-app-{place}":
+            stopping.start()
+            while app._may_stop:  # the stop has begun
+                pass
+        threads.append(spawn(steps, name))
+        return threads[-1]
+
+    monkeypatch.setattr(type(app._face), "spawn", spawning)
+    app.start()
+    stopping.join(PATIENCE)
+    assert not app._running
+    assert len(threads) == 4
+    assert all(thread.join(PATIENCE) for thread in threads)
+
+
+def test_a_second_run_that_is_refused_leaves_the_first_one_alone() -> None:
+    """In asyncio the first run did not learn of the stop any more."""
+
+    async def main() -> None:
+        app = aio.App(NOWHERE)
+        first = asyncio.create_task(app.run())
+        await asyncio.sleep(0)
+        with pytest.raises(IllegalStateException, match="running already"):
+            await app.run()
+        assert await app.stop()
+        assert await asyncio.wait_for(first, PATIENCE)
+
+    asyncio.run(main())

@@ -166,6 +166,30 @@ def commit_refused(bench: Bench) -> None:
         bench.run(session.commit())
 
 
+def commit_refused_in_a_close(bench: Bench) -> None:
+    """Another thread closes the session while the broker is asked. The broker refuses the commit before it answers the
+    rollback of the close."""
+    session = bench.session(AckMode.SESSION_TRANSACTED)
+    consumer = bench.consumer(session)
+    bench.arrive(consumer, "a")
+    assert consumer.receiving.receive_now() is not None
+    bench.provider.hold("commit", "rollback")
+
+    def close() -> None:
+        steps = session.close()
+        wait = next(steps)
+        bench.runtime.turn()
+        while not bench.provider.held["rollback"]:
+            wait = steps.send(wait[0].done)
+            bench.runtime.turn()
+        bench.provider.held["commit"][0].fail(TransactionRolledBackException("refused"))
+        bench.runtime.turn()
+
+    bench.runtime.meanwhile.append(close)
+    with pytest.raises(TransactionRolledBackException):
+        bench.run(session.commit())
+
+
 WAYS: dict[str, Callable[[Bench], None]] = {
     "modified": modified,
     "undeliverable here": lambda bench: modified(bench, Outcome.MODIFIED_FAILED_UNDELIVERABLE),
@@ -175,6 +199,7 @@ WAYS: dict[str, Callable[[Bench], None]] = {
     "not transformed": not_transformed,
     "rolled back": lambda bench: session_over(bench, AckMode.SESSION_TRANSACTED, "rollback"),
     "commit refused": commit_refused,
+    "commit refused in a close": commit_refused_in_a_close,
     "closed in a transaction": lambda bench: session_over(bench, AckMode.SESSION_TRANSACTED, "close"),
     "closed unacknowledged": lambda bench: session_over(bench, AckMode.CLIENT_ACKNOWLEDGE, "close"),
     "recovered, then closed": recovered,

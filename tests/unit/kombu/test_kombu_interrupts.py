@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import select
 import socket
+import weakref
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable, Coroutine, Iterator
@@ -308,6 +310,28 @@ def test_a_message_that_cannot_be_read_is_a_dead_letter_although_a_limit_ended_i
     assert connection.deliver()
     connection.turn()
     assert (message.outcomes, program.got, connection.has_more) == (["reject"], [], False)
+
+
+def test_a_dead_letter_does_not_keep_its_message_in_memory(
+    make: Callable[[], Local], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to 36 bodies of 1 MB waited for the garbage collector."""
+    connection, program, message = with_a_task(make)
+
+    def bad(message: Message) -> Any:
+        raise ValueError
+
+    monkeypatch.setattr(pyjmsack.kombu.channel, "from_jms", bad)
+    kept = weakref.ref(message)
+    del message
+    gc.disable()
+    try:
+        assert connection.deliver()
+        connection.turn()
+        assert kept() is None
+    finally:
+        gc.enable()
+    assert program.got == []
 
 
 def test_nested_data_that_fails_by_different_errors_at_different_depths_is_a_dead_letter(

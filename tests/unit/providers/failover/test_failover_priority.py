@@ -364,5 +364,5 @@ def test_no_part_of_a_login_in_the_file_of_brokers_is_logged(
     """A comma or an end of line in a password cuts it into two addresses."""
     (tmp_path / "brokers").write_text(text)
     log = log_of_a_bad_file(tmp_path / "brokers", caplog)
-    assert "expected addresses without a user and a password" in log
+    assert "expected addresses without a user, a password or options" in log
     assert not re.search("Secret|1234|W0rd", log.replace(str(tmp_path), ""))
