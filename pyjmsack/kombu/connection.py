@@ -70,7 +70,9 @@ class Connection:
         self.error: BaseException | None = None
         """The error that ended the connection. ``None`` means that the connection works."""
         self._told = False
-        """Whether :meth:`drain` has raised the error."""
+        """Whether a call has raised the error."""
+        self.owes = False
+        """Whether :meth:`drain` must say that the consumers of an earlier connection have ended."""
         self.closed = False
         self._ready: deque[Delivery] = deque()
         self._requeued: OrderedDict[int, None] = OrderedDict()
@@ -114,9 +116,14 @@ class Connection:
             ConnectionLostException: the connection is closed or lost.
         """
         if self.error is not None:
+            self._told = True
             raise ConnectionLostException(f"the connection to the broker is lost: {self.error}") from self.error
         if self.closed:
             raise ConnectionLostException("the connection to the broker is closed")
+
+    def __bool__(self) -> bool:
+        """Whether the connection is not closed yet. kombu revives only objects whose channel has no true connection."""
+        return not self.closed
 
     @property
     def alive(self) -> bool:
@@ -125,14 +132,18 @@ class Connection:
 
     @property
     def owes_error(self) -> bool:
-        """Whether the connection is lost, and :meth:`drain` has not told the consumers yet.
+        """Whether the connection is lost, and a program with consumers has not learned of it yet.
 
-        Before kombu waits for messages, it replaces a connection that cannot be used. The new connection would have
-        none of the consumers. Nobody would then learn of the loss, and the program would wait for ever. Therefore kombu
-        is told that a lost connection can be used, until :meth:`drain` has raised the error.
+        Before kombu waits for messages, it replaces a connection that cannot be used. To connect would take time, and
+        the new connection would have none of the consumers. Therefore kombu is told that a lost connection can be used,
+        until a call has raised the error.
         """
-        untold = self.error is not None and not self._told and not self.closed
-        return untold and any(channel.consumed for channel in self.channels)
+        return self.error is not None and not self._told and not self.closed and self.consuming
+
+    @property
+    def consuming(self) -> bool:
+        """Whether the connection has consumers in this process, or had them when it was lost."""
+        return not self._loop.foreign and any(channel.consumed for channel in [*self.channels])
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop of the connection and wait for it.
@@ -230,6 +241,7 @@ class Connection:
         feed = Feed(owner, tag, queue, sources, window, self, prefetch=prefetch, releases=releases)
         await feed.open()
         keep(feed)
+        self.owes = False
 
     def cancel(self, feed: Feed) -> None:
         """End a consumer of kombu. Messages that kombu has not got yet go back to the broker. A second call is fine."""
@@ -413,20 +425,36 @@ class Connection:
 
         Raises:
             socket.timeout: no message came in time.
-            ConnectionLostException: the connection is lost.
+            ConnectionLostException: the connection is lost; or it is in the place of a lost one, and the program has
+                opened no consumer since. Otherwise the program would wait for ever.
         """
         deadline = None if timeout is None else monotonic() + timeout
         while True:
-            self.clear_signal()
-            self._told = self.error is not None
+            self._unless_closed(self.clear_signal)
             self.check()
+            if self.owes:
+                self.owes = False
+                raise ConnectionLostException(
+                    "the connection to the broker was lost, and the consumers with it: open them again"
+                )
             if self.deliver():
                 return
             left = None if deadline is None else deadline - monotonic()
             if left is not None and left <= 0:
                 raise TimeoutError("timed out")
-            self._reader.settimeout(left)
-            self._reader.recv(1, socket.MSG_PEEK)
+            self._unless_closed(self._wait, left)
+
+    def _wait(self, timeout: float | None) -> None:
+        self._reader.settimeout(timeout)
+        self._reader.recv(1, socket.MSG_PEEK)
+
+    def _unless_closed(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Use the socket. If another thread has closed it with the connection, say so."""
+        try:
+            call(*arguments)
+        except OSError:
+            self.check()
+            raise
 
     def clear_signal(self) -> None:
         """Make the descriptor of :meth:`fileno` unreadable until the next message arrives. Call :meth:`deliver`
@@ -487,6 +515,13 @@ class Connection:
             return
         self.closed = True
         self._end()
+
+    def replaced(self) -> None:
+        """Close a lost connection that kombu has replaced, so that its thread ends. An event loop of kombu that waits
+        for its messages must learn of the loss first.
+        """
+        if self.error is not None and not self._hubs:
+            self.forget()
 
     def _end(self, patience: float = 5.0) -> None:
         with suppress(ConnectionLostException):  # the loop has ended already

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 from contextlib import suppress
 from typing import Any, Final
+from weakref import WeakSet
 
 from kombu.exceptions import ChannelError
 from kombu.transport import base, virtual
@@ -23,6 +24,8 @@ __all__ = ["SCHEMES", "Transport"]
 _BURST: Final = 50
 """The largest number of messages that are delivered to kombu before the other callbacks of its event loop have a
 turn."""
+_bereft: Final[WeakSet[Any]] = WeakSet()
+"""Each :class:`kombu.Connection` whose consumers have ended with their connection to the broker."""
 
 
 class Transport(base.Transport):
@@ -49,13 +52,30 @@ class Transport(base.Transport):
         batch_publish=False,
     )
 
+    def __init__(self, client: Any, **kwargs: Any) -> None:
+        super().__init__(client, **kwargs)
+        self._latest: Connection | None = None
+        """The connection that was made last."""
+
     def establish_connection(self) -> Connection:
-        """Connect to the broker.
+        """Connect to the broker. A lost connection, which kombu replaces by this one, is closed.
 
         Raises:
             JMSException: the broker cannot be reached, or refuses the login; or the URL is wrong.
         """
-        return Connection(self.client, settings_of(self.client))
+        connection, lost = Connection(self.client, settings_of(self.client)), self._latest
+        self._latest = connection
+        if lost is not None and lost.error is not None:
+            self._note_consumers(lost)
+            lost.replaced()
+        connection.owes = self.client in _bereft
+        _bereft.discard(self.client)
+        return connection
+
+    def _note_consumers(self, lost: Connection) -> None:
+        """Let the next connection tell the program, if it waits for messages and opens no consumers before."""
+        if lost.consuming and not lost.closed:
+            _bereft.add(self.client)
 
     def close_connection(self, connection: Connection) -> None:
         """Close a connection and its channels. A lost connection is closed too, so that its thread ends.
@@ -73,10 +93,11 @@ class Transport(base.Transport):
     def _collect(self, connection: Connection | None) -> None:
         """Forget a connection. kombu calls this for a lost connection, and for each connection in a child of a fork."""
         if connection is not None:
+            self._note_consumers(connection)
             connection.forget()
 
     def verify_connection(self, connection: Connection) -> bool:
-        """Return True if a connection can be used. Also return True for a lost connection until :meth:`drain_events`
+        """Return True if a connection can be used. Also return True for a lost connection with consumers until a call
         has raised its error.
 
         Args:

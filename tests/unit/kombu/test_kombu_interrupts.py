@@ -87,7 +87,7 @@ class Local(Connection):
         self._ready = deque()
         self.posted: deque[Callable[[], Any]] = deque()
         self._requeued = OrderedDict()
-        self._signalled = self._told = False
+        self._signalled = self._told = self.owes = False
         self.error, self.closed = None, False
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)

@@ -1,0 +1,168 @@
+"""What the programs of one kombu.Connection learn of a lost connection, and how each of them works again."""
+
+# kombu has no types
+# pyright: reportPrivateImportUsage=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import kombu
+import pytest
+from kombu.exceptions import OperationalError
+from polling import wait_until
+from shared_brokers import Served
+
+import pyjmsack.kombu
+from pyjmsack.kombu.connection import Connection
+from pyjmsack.testing import Wire
+
+assert pyjmsack.kombu.Transport  # the import makes the schemes known
+FEW_ATTEMPTS = {"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0}
+
+
+class Line:
+    """A connection of kombu whose wire the test cuts, and a queue."""
+
+    def __init__(self, wire: Wire, name: str) -> None:
+        self.wire = wire
+        self.connection = kombu.Connection(f"jms+{wire.url}")
+        self.queue = kombu.Queue(name)
+        self.bodies: list[Any] = []
+
+    def own(self) -> Connection:
+        """The connection to the broker, which kombu replaces after a loss."""
+        own: Connection = self.connection.connection
+        return own
+
+    def lose(self) -> Connection:
+        """Cut the wire, and return the lost connection when it knows of it. The next one works."""
+        lost = self.own()
+        self.wire.cut()
+        wait_until(lambda: not lost.alive)
+        self.wire.heal()
+        return lost
+
+    def publish(self, producer: Any, body: Any) -> None:
+        """Publish as Celery does."""
+        name = self.queue.name
+        producer.publish(body, routing_key=name, declare=[self.queue], retry=True, retry_policy=FEW_ATTEMPTS)
+
+    def consumer(self, take: Callable[[Any, Any], None] | None = None) -> Any:
+        return self.connection.Consumer([self.queue], callbacks=[take or self.take])
+
+    def take(self, body: Any, message: Any) -> None:
+        self.bodies.append(body)
+        message.ack()
+
+
+@pytest.fixture
+def line(any_broker: Served, queue_name: str) -> Iterator[Line]:
+    with Wire(any_broker.amqp_url) as wire:
+        made = Line(wire, queue_name)
+        yield made
+        made.connection.release()
+
+
+def test_a_producer_that_failed_while_the_broker_was_away_publishes_again(line: Line) -> None:
+    """Celery beat keeps one producer. Its channel belonged to the lost connection for ever."""
+    producer = line.connection.Producer(auto_declare=False)
+    line.publish(producer, "one")
+    lost = line.own()
+    line.wire.cut()
+    wait_until(lambda: not lost.alive)
+    with pytest.raises(OperationalError):
+        line.publish(producer, "two")
+    line.wire.heal()
+    for body in ("three", "four"):
+        line.publish(producer, body)
+    with line.consumer():
+        for _ in range(3):
+            line.connection.drain_events(timeout=30)
+    assert line.bodies == ["one", "three", "four"]
+
+
+def test_a_producer_publishes_again_after_another_user_has_made_the_connection_anew(line: Line) -> None:
+    """Each attempt of the producer closed the new connection, and failed."""
+    producer = line.connection.Producer(auto_declare=False)
+    line.publish(producer, "one")
+    line.lose()
+    assert line.queue(line.connection.default_channel).queue_declare(passive=True).message_count == 1
+    line.publish(producer, "two")
+    own = line.own()
+    line.publish(producer, "three")
+    assert line.own() is own
+    assert own.alive
+
+
+def test_a_program_consumes_again_after_a_loss_that_it_learned_of_in_a_callback(line: Line) -> None:
+    """The acknowledgement raised the error. kombu got the lost connection again and again."""
+
+    def losing(body: Any, message: Any) -> None:
+        line.lose()
+        message.ack()
+
+    line.publish(line.connection.Producer(), "one")
+    with pytest.raises(line.connection.connection_errors, match="lost"), line.consumer(losing):
+        line.connection.drain_events(timeout=30)
+    line.connection.ensure_connection(max_retries=1)
+    with line.consumer():
+        line.connection.drain_events(timeout=30)
+    assert line.bodies == ["one"]
+
+
+def test_a_program_consumes_again_after_a_loss_between_its_consumers(line: Line) -> None:
+    consumer = line.consumer()
+    consumer.consume()
+    line.lose()
+    with pytest.raises(line.connection.connection_errors, match="lost"):
+        line.consumer()
+    line.publish(line.connection.Producer(), "one")
+    with line.consumer():
+        line.connection.drain_events(timeout=30)
+    assert line.bodies == ["one"]
+
+
+def publish_in_vain(line: Line) -> None:
+    """The program catches the error of a send, as many do in a callback."""
+    line.lose()
+    with pytest.raises(line.connection.connection_errors, match="lost"):
+        line.connection.Producer().publish("two", routing_key=line.queue.name)
+
+
+def publish_until_it_works(line: Line) -> None:
+    """kombu itself has restored the connection, for the producer."""
+    line.lose()
+    line.publish(line.connection.Producer(), "two")
+
+
+def collect(line: Line) -> None:
+    """kombu does so after an answer that came too late."""
+    line.connection.collect()
+
+
+@pytest.mark.parametrize("lose", [publish_in_vain, publish_until_it_works, collect])
+def test_a_program_whose_consumers_are_gone_does_not_wait_for_ever(line: Line, lose: Callable[[Line], None]) -> None:
+    """kombu replaces the connection, and the new one has no consumers."""
+    line.publish(line.connection.Producer(), "one")
+    consumer = line.consumer()
+    consumer.consume()
+    line.connection.drain_events(timeout=30)
+    lose(line)
+    with pytest.raises(line.connection.connection_errors, match="consumers with it: open them again"):
+        line.connection.drain_events(timeout=30)
+    line.publish(line.connection.Producer(), "three")
+    with line.consumer():
+        while "three" not in line.bodies:
+            line.connection.drain_events(timeout=30)
+
+
+def test_a_lost_connection_that_is_replaced_ends_its_thread(line: Line) -> None:
+    """Each loss left a thread and five descriptors to the garbage collector."""
+    line.publish(line.connection.Producer(), "one")
+    lost = line.lose()
+    line.connection.ensure_connection(max_retries=1)
+    assert line.own() is not lost
+    assert lost.closed
+    assert lost.fileno() == -1
