@@ -9,7 +9,7 @@ option of the library, including the limits that a user can set.
 The names, units and defaults come from the configuration pages of Qpid JMS and ActiveMQ Classic.
 """
 
-from pyjmsack.uri.address import check_no_login, redact, shows_no_secret
+from pyjmsack.uri.address import check_plain, redact, shows_no_secret
 from pyjmsack.uri.connection import ConnectionOptions
 from pyjmsack.uri.destination import DESTINATION_OPTIONS, DestinationOptions, parse_destination_options
 from pyjmsack.uri.failover import DuplicateGuard, FailoverOptions
@@ -46,7 +46,7 @@ __all__ = [
     "Secret",
     "StompOptions",
     "TransportOptions",
-    "check_no_login",
+    "check_plain",
     "option",
     "parse_destination_options",
     "parse_url",

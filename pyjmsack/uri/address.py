@@ -24,7 +24,7 @@ __all__ = [
     "Address",
     "Composite",
     "before_secret",
-    "check_no_login",
+    "check_plain",
     "in_our_schemes",
     "parse_address",
     "redact",
@@ -101,14 +101,14 @@ def parse_address(what: str, url: str) -> Address:
     return Address(scheme, host, port, user_info, query)
 
 
-def check_no_login(what: str, urls: Iterable[str]) -> None:
-    """Check that no address of a list has a login. ``what`` names the list in the error message. The message shows no
-    address, because a comma in a password cuts the address into two.
+def check_plain(what: str, urls: Iterable[str]) -> None:
+    """Check that no address of a list has a login or options. ``what`` names the list in the error message. The message
+    shows no address, because a comma in a password cuts the address into two.
 
     Raises:
-        InvalidURLException: there is a login.
+        InvalidURLException: there is a login, or an option.
     """
-    if any("@" in url for url in urls):
+    if any("@" in url or "?" in url for url in urls):
         refuse(what, f"expected addresses without a user, a password or options, such as {PLAIN}")
 
 

@@ -20,7 +20,7 @@ from pyjmsack.uri.address import (
     PLAIN,
     Address,
     before_secret,
-    check_no_login,
+    check_plain,
     in_our_schemes,
     parse_address,
     redact,
@@ -170,7 +170,7 @@ def _failover(url: str, options: Mapping[str, object]) -> BrokerUrl:
 
 def _with_priority(outer: BrokerUrl, members: list[str]) -> BrokerUrl:
     """Return the URL with new ``failover.priorityURIs``, in which each broker is written like its member in the URL."""
-    check_no_login("failover.priorityURIs", outer.failover.priority_uris)
+    check_plain("failover.priorityURIs", outer.failover.priority_uris)
     preferred = tuple(str(_single(text, {})) for text in outer.failover.priority_uris)
     if unknown := [text for text in preferred if text not in members]:
         raise InvalidURLException(

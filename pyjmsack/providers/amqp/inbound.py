@@ -123,10 +123,12 @@ class AmqpInbound(sections.Sections):
         """The number of earlier deliveries, as the broker counts them or this connection, whichever is more (S110). It
         is 0 if the message cannot be decoded."""
         try:
-            self._decode()
+            fields = self._decode()
         except MessageFormatException:  # to_message() raises an error for the caller
             return 0
-        return max(self._header.delivery_count, self.counted)
+        # without an id, what this connection counted may be the failures of a damaged message that looks the same
+        counted = 0 if fields[sections.MESSAGE_ID] is None else self.counted
+        return max(self._header.delivery_count, counted)
 
     @property
     def size(self) -> int:

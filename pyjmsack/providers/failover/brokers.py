@@ -13,7 +13,7 @@ from typing import cast
 from pyjmsack.errors import JMSException
 from pyjmsack.loggers import get_logger
 from pyjmsack.spi.resources import ConnectionMetadata
-from pyjmsack.uri import SCHEMES, BrokerUrl, Endpoint, check_no_login, parse_url
+from pyjmsack.uri import SCHEMES, BrokerUrl, Endpoint, check_plain, parse_url
 
 __all__ = [
     "MOST",
@@ -175,7 +175,7 @@ def with_file(members: Sequence[BrokerUrl], path: str | None) -> list[BrokerUrl]
         parts = [part for part in map(str.strip, text.replace("\n", ",").split(",")) if part]
         if len(parts) > MOST:
             raise ValueError(f"the file names more than {MOST} brokers")
-        check_no_login("the file", parts)
+        check_plain("the file", parts)
         named = [parse_url(part) for part in parts]
     except (OSError, ValueError, JMSException) as error:
         log.warning("failover.updateURIsURL: %s: %.2000s", path, error)

@@ -330,6 +330,7 @@ class StompEngine:
     def tick(self, now: float) -> float | None:
         """Send a heart-beat if nothing else was sent lately. End the connection if the broker was silent for too long
         (STOMP 1.2)."""
+        self._beat(now)  # first, because the frames that wait may take many turns
         if self._parser.has_more and self.failed is None:
             self._read(b"")
             if self._parser.has_more and self.failed is None:
@@ -342,15 +343,25 @@ class StompEngine:
         elif beats.peer_interval and now - beats.heard_at > _PATIENCE * beats.peer_interval:
             self.fail(ConnectionLostException(f"the broker was silent for {now - beats.heard_at:.1f} s"))
             return None
-        if beats.interval and not beats.sent and self._uploads.current is None:
-            self._output.append(b"\n")
-            self.flush()
-        beats.sent = False
-        waits = [interval * _EARLY for interval in (beats.interval, beats.peer_interval) if interval]
+        deadlines = [beats.look_at] if beats.interval else []
+        if beats.peer_interval:
+            deadlines.append(now + beats.peer_interval * _EARLY)
         if self._parser.waits:
             self._doubt(now)
-            waits.append(self._body_wait)
-        return now + min(waits) if waits else None
+            deadlines.append(now + self._body_wait)
+        return min(deadlines, default=None)
+
+    def _beat(self, now: float) -> None:
+        """Send a heart-beat if one is due. While other bytes wait, no heart-beat is needed, and those of a broker that
+        does not read would fill the memory."""
+        beats = self._beats
+        if not beats.interval or now < beats.look_at or self.failed is not None:
+            return
+        if not beats.sent and self._uploads.current is None:
+            if not self._output and not self._bursts:
+                self._output.append(b"\n")
+            self.flush()
+        beats.sent, beats.look_at = False, now + beats.interval * _EARLY
 
     @property
     def _body_wait(self) -> float:
@@ -550,13 +561,15 @@ def _ignored(error: BaseException | None) -> None:
 class _Beats:
     """The heart-beats of one connection."""
 
-    __slots__ = ("heard_at", "interval", "peer_interval", "received", "sent")
+    __slots__ = ("heard_at", "interval", "look_at", "peer_interval", "received", "sent")
 
     def __init__(self) -> None:
         self.interval = self.peer_interval = 0.0
         """The seconds between two heart-beats of this client and of the broker. 0 means that there are none."""
         self.sent = self.received = False
         """Whether any bytes were sent, and received, since the last look of the engine."""
+        self.look_at = 0.0
+        """When the engine next looks whether any bytes were sent. 0 before its first look."""
         self.heard_at: float | None = None
         """When the engine last saw that bytes had come. ``None`` before its first look."""
 

@@ -104,11 +104,20 @@ def test_a_password_with_an_at_sign_and_another_delimiter_is_not_shown(form: str
         assert MARKER not in shown + redact(url)
 
 
-@pytest.mark.parametrize("login", ["u:Secret,W0rd", "u:Secret@1,W0rd", "u:1234,W0rd", "u:1234/Secret,x=W0rd"])
-def test_no_part_of_a_login_in_a_list_of_brokers_is_shown(login: str) -> None:
+@pytest.mark.parametrize(
+    "address",
+    [
+        *(f"{login}@h" for login in ("u:Secret,W0rd", "u:Secret@1,W0rd", "u:1234,W0rd", "u:1234/Secret,x=W0rd")),
+        "h?jms.password=Secret,W0rd",
+        "h?jms.username=u%26jms.password=Secret,W0rd",
+        "h%3Fjms.password=Secret,amqp://W0rd",
+        "h?transport.ws.httpHeader.X-Any=Secret,W0rd",
+    ],
+)
+def test_no_part_of_a_password_in_a_list_of_brokers_is_shown(address: str) -> None:
     """A comma in a password cuts it into two addresses."""
     with pytest.raises(InvalidURLException, match=r"priorityURIs: expected addresses without a user") as caught:
-        parse_url(f"failover:(amqp://h)?failover.priorityURIs=amqp://{login}@h")
+        parse_url(f"failover:(amqp://h)?failover.priorityURIs=amqp://{address}")
     assert not re.search("Secret|1234|W0rd", "".join(traceback.format_exception(caught.value)))
 
 

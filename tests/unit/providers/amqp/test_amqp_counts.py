@@ -13,11 +13,18 @@ from pyjmsack.spi.envelope import NotOneMessageError
 from pyjmsack.types import Outcome
 
 LARGE, SMALL = 100_000, 100
+ID = b"\x00\x53\x73\xc0\x04\x01\xa1\x01a"
+"""The properties of a message with an id."""
 
 
-def arrives(counts: LargeCounts, size: int = LARGE, queue: Hashable = "q", text: bytes = b"x") -> AmqpInbound:
+def data(text: bytes) -> bytes:
+    """Return a body of bytes."""
+    return b"\x00\x53\x75\xb0" + len(text).to_bytes(4, "big") + text
+
+
+def arrives(counts: LargeCounts, size: int = LARGE, queue: Hashable = "q", properties: bytes = ID) -> AmqpInbound:
     """Return a message without a delivery count in its header."""
-    inbound = AmqpInbound(b"\x00\x53\x75\xb0" + (size * len(text)).to_bytes(4, "big") + text * size)
+    inbound = AmqpInbound(properties + data(b"x" * size))
     inbound.queue = queue
     counts.recall(inbound)
     return inbound
@@ -52,6 +59,14 @@ def test_the_broker_counts_small_messages_itself() -> None:
     counts = LargeCounts()
     counts.failed(arrives(counts, SMALL))
     assert arrives(counts, SMALL).redelivery_count == 0
+
+
+def test_a_large_message_without_an_id_does_not_inherit_the_failures_of_another_one_s110_s111_s112() -> None:
+    """It was refused as delivered too often, although nobody had ever received it."""
+    counts = LargeCounts()
+    for _ in range(3):
+        counts.goes_back(arrives(counts, properties=b""), Outcome.MODIFIED_FAILED)
+    assert arrives(counts, properties=b"").redelivery_count == 0
 
 
 def test_a_limited_number_of_messages_is_remembered() -> None:
@@ -108,6 +123,18 @@ def test_small_messages_that_come_damaged_in_different_ways_or_empty_are_given_b
     for number in range(5):
         assert damaged(counts, b"\x00\x53\x77\x54%c\x00\x53\x70\x45" % number) is NotOneMessageError
         assert damaged(counts, b"") is NotOneMessageError
+
+
+def test_a_whole_message_without_an_id_does_not_inherit_from_a_damaged_one_s110_s166() -> None:
+    """Both have the same size, beginning and end. The damaged one is still not given back for ever."""
+    counts, part = LargeCounts(), data(b"x" * 10_000)
+    broken = part + b"\x00\x53\x70" + part[3:]
+    assert [damaged(counts, broken), damaged(counts, broken)] == [NotOneMessageError] * 2
+    whole = AmqpInbound(part + part)
+    counts.recall(whole)
+    assert (whole.counted, whole.redelivery_count) == (2, 0)
+    counts.goes_back(whole, Outcome.RELEASED)
+    assert damaged(counts, broken) is MessageFormatException
 
 
 def test_broken_transfers_that_differ_are_given_back_each_time() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from itertools import count
+from itertools import count, pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -381,6 +381,59 @@ def test_no_heart_beat_leaves_in_the_middle_of_a_frame_s168(line: Line) -> None:
     for now in (0.0, 100.0, 200.0):
         line.engine.tick(now)
     assert line.engine.data_to_send() == b""
+
+
+PART = b"MESSAGE\nsubscription:1\ncontent-length:2\n\na"
+"""A frame without its end."""
+
+
+def beating(line: Line, written: list[bytes] | None = None) -> StompEngine:
+    """Return an engine that owes the broker a heart-beat each second, after the first one at the time 0.0. If
+    ``written`` is given, the socket takes the bytes at once, and they are noted there."""
+    engine = StompEngine(line, StompOptions(), later=line.later, read=line.read)
+    engine.connection_made(line)
+    engine.data_to_send()
+    if written is not None:
+        line.flush = lambda: written.append(engine.data_to_send())  # type: ignore[method-assign]
+    engine.receive_data(b"CONNECTED\nversion:1.2\nheart-beat:0,1000\n\n\0")
+    engine.tick(0.0)
+    return engine
+
+
+def test_bodies_that_come_in_parts_bring_no_more_heart_beats_and_none_late(line: Line) -> None:
+    """Each of them asks for a look of the engine. It sent a heart-beat each time, thousands a second."""
+    written: list[bytes] = []
+    engine, times = beating(line, written), [0.0]
+    engine.receive_data(PART)
+    for now in (tenths / 10 for tenths in range(1, 300)):
+        written.clear()
+        if now == 7.5:
+            engine.write(b"ACK\n\n\0")
+            engine.flush()
+        engine.receive_data(b"a\0" + PART)
+        engine.tick(now)
+        times += [now] * len(written)
+    assert 30 <= len(times) <= 30 / 0.4
+    assert max(later - earlier for earlier, later in pairwise(times)) <= 1.0
+
+
+def test_heart_beats_do_not_pile_up_while_the_broker_does_not_read(line: Line) -> None:
+    engine = beating(line)
+    for now in range(1, 100):
+        engine.tick(float(now))
+    assert engine.data_to_send() == b"\n"
+
+
+def test_a_heart_beat_leaves_in_time_although_frames_are_read_in_many_turns(line: Line) -> None:
+    """They wait behind a wrong content-length. The broker took the client for dead."""
+    written: list[bytes] = []
+    engine = beating(line, written)
+    body = b"body\0" + b"MESSAGE\nsubscription:1\n\nx\0" * 20_000
+    engine.receive_data(b"MESSAGE\nsubscription:1\ncontent-length:%d\n\n" % len(body) + body)
+    engine.receive_data(b"\n")
+    written.clear()
+    assert engine.tick(1.0) == 1.0, "more frames wait"
+    assert written == [b"\n"]
 
 
 @pytest.mark.parametrize("wanted", [1, 5, 50, 100])
