@@ -26,7 +26,9 @@ class FailedDeliveries:
     """How often this connection gave each message back as failed (S115). The oldest messages are forgotten first.
 
     Only these messages wait, because a sender may write any delivery count into a message. A sender also chooses the id
-    by which a message is found here. So each failure lets only one delivery wait.
+    by which a message is found here, and may use it again. So each failure lets only one delivery wait. While a failure
+    is due, further failures count as two at most, because they may be those of other messages with the same id. They
+    count as two, so that the messages wait also if the first delay is 0.
 
     Any thread may call the methods, also the loop, so there is no lock. Each step is atomic. If two threads change the
     same message at the same time, a failure may be forgotten, and then one delivery does not wait.
@@ -46,7 +48,8 @@ class FailedDeliveries:
         """
         number = _number(source, inbound)
         failed, due = self._known.pop(number, (0, 0))
-        self._known[number] = failed + max(1, inbound.redeliveries), due + 1
+        grown = failed + max(1, inbound.redeliveries)
+        self._known[number] = max(failed, min(grown, 2)) if due else grown, due + 1
         if len(self._known) > _MOST_FAILED:
             with suppress(KeyError):
                 self._known.popitem(last=False)
@@ -71,7 +74,7 @@ class FailedDeliveries:
         return again + (min(failed, 2) if inbound.quick_id() is None else failed)
 
     def waited(self, source: Hashable, inbound: Inbound) -> None:
-        """Remember that a delivery of this message has waited."""
+        """Remember that a delivery of this message has waited, also if its wait was 0."""
         number = _number(source, inbound)
         failed, due = self._known.get(number, (0, 0))
         if due:
