@@ -197,9 +197,6 @@ class Delays:
         if goes_back:
             delay = max(delay, _GOES_BACK)
         if delay <= 0:
-            if seen:  # a wait of 0 is over at once
-                self._passed = inbound, count
-                self._failures.waited(self._source, inbound)
             return False
         stays = self._blocking and not goes_back
         waiting, wait = self._waiting if stays else self._aside, _Wait(inbound, count)

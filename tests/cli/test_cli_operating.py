@@ -280,7 +280,7 @@ def test_consumers_and_connections_are_shown(cli: Cli, queue_name: str) -> None:
 def put_what_cannot_be_converted(broker: Served, queue: str, count: int) -> None:
     """Send messages over STOMP that Artemis cannot convert for AMQP. This library sends no such message."""
     where = urlsplit(broker.stomp_url)
-    with socket.create_connection((where.hostname, where.port), timeout=60) as stream:
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=60) as stream:
         stream.sendall(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0")
         head = f"destination:{queue}\ndestination-type:ANYCAST\n_AMQ_GROUP_SEQUENCE:x\n"
         for number in range(count):
