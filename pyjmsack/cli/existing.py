@@ -199,26 +199,28 @@ class Checked:
         if self._reason is not None and not seen:
             remark(f"It is not known whether the queue {self._queue} exists, because {self._reason}.")
 
-    def out_of_sight(self, *, earlier: bool = True) -> OutOfSight | None:
+    def out_of_sight(self, *, earlier: bool = True, known: int | None = None) -> OutOfSight | None:
         """Return the messages of the queue that are out of sight now. Return ``None`` if there are none, or if the
         broker does not say.
 
         Args:
             earlier: whether to return the messages of the time of the check if there are none now. A browser does not
                 show them even if they came back since, but a consumer would have received them.
+            known: see :func:`out_of_sight`.
         """
         if self._look is None or self._before is None:
             return None
         states = [self._before] if earlier else []
         with suppress(UnknownQueueError):  # somebody deleted the queue, or Artemis did because the queue is empty
             states.insert(0, self._look())
-        return out_of_sight(*states, by="browser")
+        return out_of_sight(*states, by="browser", known=known)
 
 
 class OutOfSight(NamedTuple):
     """Messages of a queue that a command could not see."""
 
     number: int
+    """How many there are. 0 if nobody can know."""
     why: str
     """A text with their number and the reason."""
 
@@ -226,26 +228,44 @@ class OutOfSight(NamedTuple):
 _By: TypeAlias = Literal["browser", "broker", "consumer"]
 
 
-def out_of_sight(*states: QueueStatus, by: _By) -> OutOfSight | None:
-    """Return the messages of a queue that a command could not see. Return ``None`` if there are none. Print a remark if
-    the broker counts them wrongly.
+def out_of_sight(*states: QueueStatus, by: _By, known: int | None = None) -> OutOfSight | None:
+    """Return the messages of a queue that a command could not see. Return ``None`` if there are none.
 
     A command that copies or empties the queue says so, because the user may destroy the messages of the queue
-    afterwards. The messages come back into the queue when a consumer closes, or when their time has come.
+    afterwards. The messages come back into the queue when a consumer closes, or when their time has come. If the broker
+    counts the messages wrongly, nobody knows their number, and the command says this.
 
     Args:
         states: the states of the queue, the latest first. The first one with messages out of sight counts.
         by: how the command got the messages: a browser showed them, the broker moved them, or a consumer received them.
             ActiveMQ Classic shows and moves also the messages that are with consumers; Artemis does not. Artemis moves
             also the messages that wait for the time of their delivery.
+        known: how many messages the command left and tells of otherwise. Given by a command that tried to take all
+            messages, so that what the queue has besides is counted, too. A broker need not send all messages to a
+            consumer, because messages that it cannot convert use up the credit.
     """
-    wrong = next((each for each in states if each.delivering is None), None)
-    if wrong is not None:
-        remark(
-            f"The broker's count of the messages of {wrong.name} that are with consumers is below zero, so it is wrong,"
-            " and nobody can know whether messages are with consumers, which may give them back."
-        )
-    return next(filter(None, (_out_of_sight(each, by) for each in states)), None)
+    found = [next(filter(None, (_out_of_sight(each, by) for each in states)), None)]
+    if known is not None and states:
+        found.append(_not_taken(states[0], known))
+    found.append(next(filter(None, map(_wrongly_counted, states)), None))
+    told = [each for each in found if each is not None]
+    return OutOfSight(sum(each.number for each in told), ". ".join(each.why for each in told)) if told else None
+
+
+def _wrongly_counted(status: QueueStatus) -> OutOfSight | None:
+    if status.delivering is not None:
+        return None
+    why = (
+        f"The broker's count of the messages of {status.name} that are with consumers is below zero, so it is wrong,"
+        " and nobody can know whether messages are with consumers, which may give them back"
+    )
+    return OutOfSight(0, why)
+
+
+def _not_taken(status: QueueStatus, known: int) -> OutOfSight | None:
+    rest = status.messages - (status.delivering or 0) - (status.scheduled or 0) - known
+    why = f"{status.name} has {rest:,} more: the broker did not send them to this command, or they are new"
+    return OutOfSight(rest, why) if rest > 0 else None
 
 
 def _out_of_sight(status: QueueStatus, by: _By) -> OutOfSight | None:
@@ -283,8 +303,9 @@ def left_behind(
         known: the number of messages that the command received and left.
         by: how the command took the messages; see :func:`out_of_sight`.
     """
+    every = known if by == "consumer" and selector is None else None
     try:
-        return out_of_sight(_status_of(login, jolokia, queue), by=by)
+        return out_of_sight(_status_of(login, jolokia, queue), by=by, known=every)
     except UnknownQueueError:  # Artemis deletes an empty queue that it made on demand
         return None
     except (ManagementDeniedError, UnsupportedFeatureException):

@@ -92,7 +92,7 @@ def export(
         left.out_of_sight = left_behind(login, jolokia, queue, selector, left.all, by="consumer")
     if as_json and file is not None:
         print_json({"queue": queue, "written": written, "file": str(file)})
-    elif not left.all:
+    elif left.nothing:
         remark(f"Exported {amount(written)} from {queue}.")
     left.check(f"Exported {amount(written)}", stop)
 
@@ -133,7 +133,7 @@ class LeftOut:
     def __init__(self, queue: str) -> None:
         self._queue = queue
         self.out_of_sight: OutOfSight | None = None
-        """The messages that the command could not see."""
+        """The messages that the command could not see. Their number is 0 if nobody knows it."""
         self.count = 0
         """The number of messages whose types a line cannot keep."""
         self.unreadable = 0
@@ -143,6 +143,11 @@ class LeftOut:
     def all(self) -> int:
         """The number of all messages that were left out."""
         return self.count + self.unreadable + (0 if self.out_of_sight is None else self.out_of_sight.number)
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no message was left out. False if nobody can know."""
+        return not self.all and self.out_of_sight is None
 
     def add(self, message: Message, error: MessageFormatException) -> None:
         """Count a message that is left out, because a line of JSON cannot represent it exactly. Print the reason only

@@ -81,7 +81,8 @@ def move(
 
     The broker moves the messages itself if the user may manage the broker. Otherwise, and with --rate or --transaction,
     this process moves the messages in transactions. A kill at any time then loses no message and doubles none
-    (docs/operating.md). A message that this protocol or broker cannot carry stays in SOURCE, and the exit code is 1.
+    (docs/operating.md). A message that this protocol or broker cannot carry stays in SOURCE. If messages were left, or
+    came while this process moved the others, the exit code is 1.
     """
     if source == target:
         raise click.UsageError("SOURCE and TARGET are the same queue")
@@ -105,7 +106,7 @@ def move(
         job = Transfer(source, lambda _: place, selector, limit=limit, batch=batch, only_target=place)
         with stop_on_signals() as stop, counting("Moving", limit) as show:
             moved = job.run(login, Pace(rate, stop), stop, show)
-        left, reasons, stopped = job.unsendable, job.reasons(), stop.stopped()
+        left, reasons, stopped = job.not_sent, job.reasons(), stop.stopped()
     if moved + left != limit and stopped is None:
         missed = left_behind(login, jolokia, source, selector, left, by="broker" if by == "broker" else "consumer")
         if missed is not None:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from pyjmsack import (
@@ -138,6 +139,9 @@ class Transfer:
     left: int = 0
     unsendable: int = 0
     """The number of messages that stay in the source because they cannot be sent."""
+    refused: int = 0
+    """The number of messages that the consumer refused, because nobody can decode them, or they were delivered too
+    often. Artemis keeps in the source what nobody can decode."""
     only_target: Destination | None = None
     """The target if all messages go to the same queue. This queue must not be the source.
 
@@ -185,17 +189,37 @@ class Transfer:
                 raise
         return self.moved
 
+    @property
+    def not_sent(self) -> int:
+        """The number of messages that were to move and did not, as :meth:`reasons` says."""
+        return self.unsendable + self.refused
+
     def reasons(self) -> list[str]:
-        """Return why messages stay in the source although they were to move. The list is empty if no message stays."""
-        if not self.unsendable:
-            return []
-        why = "they cannot be sent" if self.each_its_own else "this protocol or broker cannot carry them"
-        return [f"{amount(self.unsendable)} had to stay in {self.source}, because {why}"]
+        """Return why messages were not moved although they were to move. The list is empty if all were moved."""
+        reasons = []
+        if self.unsendable:
+            why = "they cannot be sent" if self.each_its_own else "this protocol or broker cannot carry them"
+            reasons.append(f"{amount(self.unsendable)} had to stay in {self.source}, because {why}")
+        if self.refused:
+            reasons.append(
+                f"{amount(self.refused)} of {self.source} could not be moved, because nobody can decode them, or they"
+                " were delivered too often"
+            )
+        return reasons
+
+    @contextmanager
+    def _consumer(self, session: Session) -> Iterator[MessageConsumer]:
+        """Yield a consumer of the source, and count what it refused. If a transaction was rolled back, the next
+        consumer may refuse the same messages again, so the larger number counts."""
+        consumer = session.create_consumer(Queue(self.source), self.selector)
+        try:
+            yield consumer
+        finally:
+            self.refused = max(self.refused, consumer.stats.poisoned)
 
     def _in_transactions(self, connection: Connection, pace: Pace, stop: Stop, show: Counter) -> bool:
         """Move messages in transactions. Return False if a message cannot be sent, or the broker refuses the commit."""
-        with connection.create_session(AckMode.SESSION_TRANSACTED) as session:
-            consumer = session.create_consumer(Queue(self.source), self.selector)
+        with connection.create_session(AckMode.SESSION_TRANSACTED) as session, self._consumer(session) as consumer:
             producer = session.create_producer(self.only_target)
             under_way = 0
             while (message := self._next(consumer, under_way, stop)) is not None:
@@ -247,8 +271,7 @@ class Transfer:
         stop: Stop,
         show: Counter,
     ) -> None:
-        with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session:
-            consumer = session.create_consumer(Queue(self.source), self.selector)
+        with connection.create_session(AckMode.INDIVIDUAL_ACKNOWLEDGE) as session, self._consumer(session) as consumer:
             producer = session.create_producer(self.only_target)
             while (message := self._next_again(consumer, stop)) is not None:
                 self.returning -= 1

@@ -21,21 +21,26 @@ _LONGEST: Final = (2**31 - 1) / 1000
 _MOST_FAILED: Final = 10_000
 """The number of failed messages that a connection remembers, because their next delivery may have to wait."""
 
+_NEVER: Final = (0, 0, -1)
+"""The entry of a message that did not fail."""
+
 
 class FailedDeliveries:
     """How often this connection gave each message back as failed (S115). The oldest messages are forgotten first.
 
     Only these messages wait, because a sender may write any delivery count into a message. A sender also chooses the id
-    by which a message is found here. So each failure lets only one delivery wait.
+    by which a message is found here, and may use it again. So each failure lets only one delivery wait. A message that
+    fails again has a higher delivery count than before. A failure with no higher count may be that of another message,
+    so such failures count as two at most. They count as two, so that messages wait also if the first delay is 0.
 
     Any thread may call the methods, also the loop, so there is no lock. Each step is atomic. If two threads change the
     same message at the same time, a failure may be forgotten, and then one delivery does not wait.
     """
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, tuple[int, int]] = OrderedDict()
-        """For each message the number of its failures, and for how many of them no delivery has waited yet. All
-        messages of a source that have no id share one entry."""
+        self._known: OrderedDict[int, tuple[int, int, int]] = OrderedDict()
+        """For each message the number of its failures, for how many of them no delivery has waited yet, and the highest
+        delivery count with which it failed. All messages of a source that have no id share one entry."""
 
     def add(self, source: Hashable, inbound: Inbound) -> None:
         """Count a failure of a message, or as many as there were calls of ``recover()``.
@@ -44,9 +49,12 @@ class FailedDeliveries:
             source: the queue or the subscription of the message.
             inbound: the message.
         """
-        number = _number(source, inbound)
-        failed, due = self._known.pop(number, (0, 0))
-        self._known[number] = failed + max(1, inbound.redeliveries), due + 1
+        number, count = _number(source, inbound), inbound.redelivery_count
+        failed, due, highest = self._known.pop(number, _NEVER)
+        grown = failed + max(1, inbound.redeliveries)
+        if count <= highest:  # perhaps another message with this id
+            grown = max(failed, min(grown, 2))
+        self._known[number] = grown, due + 1, max(count, highest)
         if len(self._known) > _MOST_FAILED:
             with suppress(KeyError):
                 self._known.popitem(last=False)
@@ -65,7 +73,7 @@ class FailedDeliveries:
         again = inbound.redeliveries
         if not self._known:  # as for most connections
             return again
-        failed, due = self._known.get(_number(source, inbound), (0, 0))
+        failed, due, _ = self._known.get(_number(source, inbound), _NEVER)
         if not (due or again or waited):
             return 0
         return again + (min(failed, 2) if inbound.quick_id() is None else failed)
@@ -73,9 +81,9 @@ class FailedDeliveries:
     def waited(self, source: Hashable, inbound: Inbound) -> None:
         """Remember that a delivery of this message has waited."""
         number = _number(source, inbound)
-        failed, due = self._known.get(number, (0, 0))
+        failed, due, highest = self._known.get(number, _NEVER)
         if due:
-            self._known[number] = failed, due - 1
+            self._known[number] = failed, due - 1, highest
 
 
 def _number(source: Hashable, inbound: Inbound) -> int:

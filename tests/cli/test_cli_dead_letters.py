@@ -296,11 +296,14 @@ def test_a_message_that_a_line_cannot_keep_stays_in_the_queue_and_the_export_fai
     assert left == (["b"] if take else ["a", "b", "c"])
 
 
-@pytest.mark.parametrize("command", ["export", "export --take", "dlq export", "copy"])
+@pytest.mark.parametrize(
+    "command", ["export", "export --take", "dlq export", "copy", "move --transaction 9", "dlq move"]
+)
 def test_a_message_that_nobody_can_decode_makes_the_command_fail(
     cli: Cli, queue_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """So ``export && purge`` destroys nothing that the file lacks. The command said that it was done."""
+    """So ``export && purge`` destroys nothing that the file lacks, and ``move a b && delete a`` nothing that was not
+    moved. The command said that it was done."""
     to_message = AmqpInbound.to_message
 
     def decode(self: AmqpInbound, destination: Queue) -> Message:
@@ -311,9 +314,10 @@ def test_a_message_that_nobody_can_decode_makes_the_command_fail(
 
     put(cli.url, queue_name, ["a", "b", "c"])
     monkeypatch.setattr(AmqpInbound, "to_message", decode)
-    target = f"{queue_name}.copy" if command == "copy" else tmp_path / "queue.jsonl"
-    source = ["--queue", queue_name] if command == "dlq export" else [queue_name]
-    result = cli.run(*command.split(), *source, target, *(["--create"] if command == "copy" else []))
+    to_file = "export" in command
+    target = tmp_path / "queue.jsonl" if to_file else f"{queue_name}.copy"
+    source = ["--queue", queue_name] if command.startswith("dlq") else [queue_name]
+    result = cli.run(*command.split(), *source, target, *([] if to_file else ["--create"]))
     assert result.exit_code == 1
     assert f"1 message of {queue_name}" in result.stderr
     assert "because nobody can decode" in result.stderr

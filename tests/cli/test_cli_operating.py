@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -274,3 +275,33 @@ def test_consumers_and_connections_are_shown(cli: Cli, queue_name: str) -> None:
         assert consumer["queue"] == queue_name
         found = json.loads(cli.ok("connections", "--json"))["connections"]
         assert any(queue_name in each["client_id"] for each in found)
+
+
+def put_what_cannot_be_converted(broker: Served, queue: str, count: int) -> None:
+    """Send messages over STOMP that Artemis cannot convert for AMQP. This library sends no such message."""
+    where = urlsplit(broker.stomp_url)
+    with socket.create_connection((where.hostname or "", where.port or 0), timeout=60) as stream:
+        stream.sendall(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0")
+        head = f"destination:{queue}\ndestination-type:ANYCAST\n_AMQ_GROUP_SEQUENCE:x\n"
+        for number in range(count):
+            stream.sendall(f"SEND\n{head}receipt:{number}\n\nodd\0".encode())
+        answers = b""
+        while answers.count(b"RECEIPT\n") < count:
+            more = stream.recv(65536)
+            assert more
+            answers += more
+
+
+@pytest.mark.parametrize("command", ["move --transaction 1", "dlq move --transaction 1 --queue", "export --take"])
+def test_messages_that_the_broker_does_not_send_make_a_command_fail_that_empties_a_queue(
+    cli: Cli, any_broker: Served, queue_name: str, tmp_path: Path, command: str
+) -> None:
+    """They use up the credit of the consumer. The command left good messages, and ended with the exit code 0."""
+    put(cli.url, queue_name, ["good"])
+    put_what_cannot_be_converted(any_broker, queue_name, 5)
+    target = [tmp_path / "queue.jsonl"] if command.startswith("export") else [f"{queue_name}.target", "--create"]
+    # the name of the queue is the value of ``--queue`` of `dlq move`
+    result = cli.run(*command.split(), queue_name, *target)
+    assert result.exit_code == 1, result.output
+    assert "more: the broker did not send them to this command, or they are new" in result.stderr
+    assert f"The broker's count of the messages of {queue_name} that are with consumers is below zero" in result.stderr

@@ -125,7 +125,7 @@ class Letters:
         if self.checked is not None and self.named:
             self.checked.warn_if_empty(seen)
 
-    def missed(self, *, earlier: bool = True) -> OutOfSight | None:
+    def missed(self, *, earlier: bool = True, known: int | None = None) -> OutOfSight | None:
         """Return the messages of the queue that are out of sight, so that the command fails; see
         :meth:`Checked.out_of_sight`.
 
@@ -133,18 +133,19 @@ class Letters:
         choice fits the messages. A dead-letter queue has the letters of many queues, and each of these queues may have
         a program that reads its letters.
         """
-        found = self._out_of_sight(earlier)
         if self.choice.selector is None and not self.choice.choosy:
-            return found
-        _remark_on(found)
+            return self._out_of_sight(earlier, known)
+        self.warn_of_missed(earlier=earlier)
         return None
 
-    def warn_of_missed(self) -> None:
+    def warn_of_missed(self, *, earlier: bool = True) -> None:
         """Print how many messages of the queue are out of sight, if there are any."""
-        _remark_on(self._out_of_sight(earlier=True))
+        found = self._out_of_sight(earlier)
+        if found is not None:
+            remark(f"{found.why}.")
 
-    def _out_of_sight(self, earlier: bool) -> OutOfSight | None:
-        return None if self.checked is None else self.checked.out_of_sight(earlier=earlier)
+    def _out_of_sight(self, earlier: bool, known: int | None = None) -> OutOfSight | None:
+        return None if self.checked is None else self.checked.out_of_sight(earlier=earlier, known=known)
 
     def _counted(self, message: Message) -> Message:
         self._shown += 1
@@ -167,11 +168,6 @@ class Letters:
     def artemis(self) -> bool:
         """Whether the broker is Artemis."""
         return not self.connection.metadata.broker.startswith("classic")
-
-
-def _remark_on(found: OutOfSight | None) -> None:
-    if found is not None:
-        remark(f"{found.why}.")
 
 
 @contextmanager

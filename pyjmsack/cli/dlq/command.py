@@ -206,7 +206,7 @@ def _retry_here(
         job = Transfer(queue, target, choosy=not artemis, limit=limit, batch=transaction or DEFAULT_BATCH)
         job.each_its_own = True
         count = run_rounds(job, rounds, login, rate, stop, "Retrying", shown)
-    done = Retried(count, job.unsendable + places.left, [*job.reasons(), *places.reasons()])
+    done = Retried(count, job.not_sent + places.left, [*job.reasons(), *places.reasons()])
     return _ended(done, letters, limit, stop)
 
 
@@ -214,8 +214,10 @@ def _ended(done: Retried, letters: Letters, limit: int | None, stop: Stop) -> Re
     """Return the result together with the letters that this process could not see, and with the signal that stopped
     the work.
     """
-    if done.count + done.left != limit and not stop.requested and (missed := letters.missed(earlier=False)) is not None:
-        done = replace(done, left=done.left + missed.number, reasons=[*done.reasons, missed.why])
+    if done.count + done.left != limit and not stop.requested:
+        missed = letters.missed(earlier=False, known=done.left)
+        if missed is not None:
+            done = replace(done, left=done.left + missed.number, reasons=[*done.reasons, missed.why])
     return replace(done, stopped=stop.stopped())
 
 
@@ -300,7 +302,7 @@ def _each_to(
     job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
     job.only_target = place
     moved = run_rounds(job, rounds, login, rate, stop, "Moving", shown)
-    return _ended(Retried(moved, job.unsendable, job.reasons()), letters, limit, stop)
+    return _ended(Retried(moved, job.not_sent, job.reasons()), letters, limit, stop)
 
 
 @dlq.command("export")
@@ -324,7 +326,7 @@ def export_letters(file: Path | None, login: Login, wanted: Wanted, limit: int |
                 left.out_of_sight = letters.missed()
     if as_json and file is not None:
         print_json({"written": written, "file": str(file)})
-    elif not left.all:
+    elif left.nothing:
         remark(f"Exported {amount(written, _DEAD)}.")
     left.check(f"Exported {amount(written, _DEAD)}", stop)
 

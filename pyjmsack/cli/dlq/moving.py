@@ -90,8 +90,8 @@ def rounds_of(letters: Letters, *parts: str) -> list[Round]:
 def run_rounds(
     job: Transfer, rounds: list[Round], login: Login, rate: float | None, stop: Stop, what: str, shown: int
 ) -> int:
-    """Run a job once for each round. Return how many letters were moved. Afterwards the job has the number of letters
-    that could not be sent in all rounds.
+    """Run a job once for each round. Return how many letters were moved. Afterwards the job has the numbers of letters
+    that could not be sent, or were refused, in all rounds.
 
     Args:
         job: moves the letters that fit one selector.
@@ -103,16 +103,17 @@ def run_rounds(
         shown: how many of the letters a browser showed before the run. If fewer are moved, a remark says so.
     """
     wanted, moved = job.limit, 0
-    job.unsendable = 0
+    job.unsendable = job.refused = 0
     with counting(what, wanted) as show_count:
         for each in rounds:
             left = None if wanted is None else wanted - moved
             limit = min((number for number in (left, each.limit) if number is not None), default=None)
             if stop.requested or limit == 0:
                 break
-            part = replace(job, selector=each.selector, limit=limit, unsendable=0)
+            part = replace(job, selector=each.selector, limit=limit, unsendable=0, refused=0)
             moved += part.run(login, Pace(rate, stop), stop, show_count)
             job.unsendable += part.unsendable
+            job.refused += part.refused
     if moved + job.unsendable < shown and not stop.requested:
         remark(
             f"{shown - moved - job.unsendable:,} of {shown:,} were not moved, because another consumer of {job.source}"

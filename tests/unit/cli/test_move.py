@@ -14,7 +14,9 @@ from pyjmsack import Destination, Topic
 from pyjmsack.cli import managing, move
 from pyjmsack.cli.dlq import command as dlq
 from pyjmsack.cli.dlq.choosing import Letters
+from pyjmsack.cli.dlq.letters import Choice
 from pyjmsack.cli.dlq.moving import Round, ask_to_retry
+from pyjmsack.cli.existing import OutOfSight
 from pyjmsack.cli.main import cli
 from pyjmsack.cli.transfer import Transfer
 from pyjmsack.management import ManagementDeniedError, QueueStatus
@@ -39,7 +41,7 @@ def sent_to(monkeypatch: pytest.MonkeyPatch) -> list[Destination]:
 
     def transfer(source: str, target: Any, *args: object, **options: object) -> Any:
         found.append(target(MagicMock()))
-        job = MagicMock(unsendable=0)
+        job = MagicMock(not_sent=0)
         job.run.return_value = 1
         job.reasons.return_value = []
         return job
@@ -100,6 +102,39 @@ def test_a_move_that_leaves_messages_fails_after_its_report(
     failed(CliRunner().invoke(cli, ["move", "a", "client.reader", "--transaction", "5", "--json"]), "moved")
 
 
+@pytest.mark.parametrize(
+    ("more", "code", "left"), [([], 1, 7), (["--selector", "x = 1"], 0, 0), (["--limit", "2"], 0, 0)]
+)
+def test_a_move_by_this_process_fails_if_the_queue_still_has_messages(
+    manager: MagicMock, monkeypatch: pytest.MonkeyPatch, more: list[str], code: int, left: int
+) -> None:
+    """The broker stopped after 2 of 100 messages, and the exit code was 0. A selector or a limit leaves messages."""
+    monkeypatch.setattr(Transfer, "run", lambda *ignored: 2)
+    manager.queue.return_value = QueueStatus("a", 7, 0, 0, 0, 0, 0, scheduled=0)
+    result = CliRunner().invoke(cli, ["move", "a", "b", "--transaction", "5", "--json", *more])
+    assert (result.exit_code, json.loads(result.stdout)["left"]) == (code, left), result.output
+    assert ("a has 7 more: the broker did not send them to this command" in result.stderr) is (code == 1)
+
+
+def test_a_move_by_the_broker_does_not_fail_because_new_messages_come(manager: MagicMock) -> None:
+    manager.move.return_value = 2
+    manager.queue.return_value = QueueStatus("a", 7, 0, 0, 0, 0, 0, scheduled=0)
+    assert CliRunner().invoke(cli, ["move", "a", "b"]).exit_code == 0
+
+
+@pytest.mark.parametrize("arguments", [["move", "a", "b"], ["move", "a", "b", "--rate", "5", "--selector", "x = 1"]])
+def test_a_move_fails_if_the_broker_counts_wrongly(
+    manager: MagicMock, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    manager.move.return_value = 2
+    monkeypatch.setattr(Transfer, "run", lambda *ignored: 2)
+    manager.queue.return_value = QueueStatus("a", 0, None, 0, 0, 0, 0, scheduled=0)
+    result = CliRunner().invoke(cli, arguments)
+    assert result.exit_code == 1, result.output
+    assert "Moved 2 messages" in result.stdout
+    assert "below zero, so it is wrong" in result.stderr
+
+
 @pytest.mark.parametrize(("arguments", "count"), [(["move", "other"], "moved"), (["retry", "--limit", "5"], "retried")])
 def test_dlq_fails_after_its_report_if_letters_cannot_be_sent(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], count: str
@@ -114,6 +149,26 @@ def test_dlq_fails_after_its_report_if_letters_cannot_be_sent(
     monkeypatch.setattr(dlq, "rounds_of", lambda *args: [Round("x > 1")])
     monkeypatch.setattr(Transfer, "run", leaves_one)
     failed(CliRunner().invoke(cli, ["dlq", *arguments, "--json"]), count)
+
+
+@pytest.mark.parametrize(("selector", "known"), [(None, [1]), ("x = 1", [])])
+def test_dlq_asks_what_is_left_besides_the_letters_that_it_tells_of(
+    monkeypatch: pytest.MonkeyPatch, selector: str | None, known: list[int]
+) -> None:
+    """With a choice, the other letters stay."""
+    checked = MagicMock()
+    checked.out_of_sight.return_value = OutOfSight(4, "DLQ has 4 more")
+    letters = Letters(MagicMock(), "DLQ", Choice(selector), checked=checked)
+    monkeypatch.setattr(letters, "shown", lambda *args: 3)
+    monkeypatch.setattr(dlq, "opened_letters", lambda *args: nullcontext(letters))
+    monkeypatch.setattr(dlq, "check_target", MagicMock())
+    monkeypatch.setattr(dlq, "rounds_of", lambda *args: [Round("x > 1")])
+    monkeypatch.setattr(Transfer, "run", leaves_one)
+    result = CliRunner().invoke(cli, ["dlq", "move", "other", "--json"])
+    asked = [call.kwargs["known"] for call in checked.out_of_sight.call_args_list]
+    assert [each for each in asked if each is not None] == known
+    assert (json.loads(result.stdout)["left"], result.exit_code) == (5 if known else 1, 1)
+    assert "DLQ has 4 more" in result.stderr
 
 
 def asked_to_retry(left: int, with_consumers: int) -> MagicMock:

@@ -7,7 +7,7 @@ import re
 from concurrent.futures import Future
 from contextlib import closing
 from typing import Any
-from unittest.mock import MagicMock
+from unittest.mock import MagicMock, PropertyMock
 
 import pytest
 from click.testing import CliRunner
@@ -70,6 +70,7 @@ def broker_with(messages: list[Any], guarantee: str) -> tuple[Any, MagicMock]:
     connection.metadata.capabilities = ()
     session = connection.create_session.return_value.__enter__.return_value
     session.create_consumer.return_value.receive.side_effect = messages
+    session.create_consumer.return_value.stats.poisoned = 0
     return login, session
 
 
@@ -138,6 +139,7 @@ def test_a_message_that_cannot_be_sent_stays_and_the_others_are_moved(
     session = connection.create_session.return_value.__enter__.return_value
     connection.create_session.return_value.__exit__.return_value = None
     session.create_consumer.return_value.receive.side_effect = tries
+    session.create_consumer.return_value.stats.poisoned = 0
     session.create_consumer.return_value.receive_nowait.return_value = None
     takes(session.create_producer.return_value, send)
     with closing(Stop()) as stop:
@@ -164,6 +166,7 @@ def test_a_target_that_the_broker_refuses_ends_the_run_also_for_messages_with_a_
     session = connection.create_session.return_value.__enter__.return_value
     connection.create_session.return_value.__exit__.return_value = None
     session.create_consumer.return_value.receive.side_effect = [message]
+    session.create_consumer.return_value.stats.poisoned = 0
     takes(session.create_producer.return_value, InvalidDestinationException("no such queue", error_code=code))
     with closing(Stop()) as stop, pytest.raises(InvalidDestinationException):
         Transfer("source", lambda _: Queue("t")).run(login, Pace(None, stop), stop, lambda count, note: None)
@@ -188,6 +191,7 @@ def test_a_letter_that_the_broker_refuses_for_its_queue_stays_and_the_others_go(
         made.__enter__.return_value = made
         made.__exit__.return_value = None
         made.create_consumer.return_value.receive.side_effect = [*(second if sessions else first), None]
+        made.create_consumer.return_value.stats.poisoned = 0
         made.create_consumer.return_value.receive_nowait.return_value = None
         takes(made.create_producer.return_value, send)
         made.commit.side_effect = TransactionRolledBackException("a send failed")
@@ -225,6 +229,7 @@ def test_a_copy_that_is_not_confirmed_in_time_ends_the_run_and_its_original_stay
     session = connection.create_session.return_value.__enter__.return_value
     connection.create_session.return_value.__exit__.return_value = None
     session.create_consumer.return_value.receive.side_effect = [_Received("a")]
+    session.create_consumer.return_value.stats.poisoned = 0
     session.create_producer.return_value.send_async.return_value = Future()
     with closing(Stop()) as stop, pytest.raises(SendTimedOutException, match=r"jms\.sendTimeout \(0\.01 s\)"):
         Transfer("source", lambda _: Queue("t")).run(login, Pace(None, stop), stop, lambda count, note: None)
@@ -241,6 +246,7 @@ def test_a_lost_connection_or_a_target_of_all_that_is_refused_ends_the_run(each_
     connection.create_session.return_value.__exit__.return_value = None
     login.factory.return_value.create_connection.return_value.__exit__.return_value = None
     session.create_consumer.return_value.receive.side_effect = [_Received("a")]
+    session.create_consumer.return_value.stats.poisoned = 0
     takes(session.create_producer.return_value, error)
     job = Transfer("source", lambda message: Queue("t"), each_its_own=each_its_own)
     with closing(Stop()) as stop, pytest.raises(type(error)):
@@ -355,6 +361,34 @@ def test_a_pattern_of_classic_that_covers_the_target_is_refused(source: str, tar
         check_apart(connection, source, target)
 
 
+def test_messages_that_the_consumer_refused_are_told_and_counted_once() -> None:
+    """Nobody can decode them. They stayed in the source, and the exit code was 0. A second consumer refuses the same
+    messages, after a transaction that was rolled back."""
+    login, session = _rolled_back([_Received("a"), None])
+    refused = [MagicMock(poisoned=2), MagicMock(poisoned=3)]
+    type(session.create_consumer.return_value).stats = PropertyMock(side_effect=refused)
+    job = Transfer("source", lambda _: Queue("t"))
+    with closing(Stop()) as stop:
+        assert job.run(login, Pace(None, stop), stop, lambda count, note: None) == 1
+    assert (job.refused, job.not_sent) == (3, 3)
+    assert job.reasons() == [
+        "3 messages of source could not be moved, because nobody can decode them, or they were delivered too often"
+    ]
+
+
+def test_messages_that_the_consumers_of_several_rounds_refused_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(self: Transfer, *ignored: Any) -> int:
+        self.refused += 2
+        return 3
+
+    monkeypatch.setattr(Transfer, "run", run)
+    job = Transfer("DLQ", lambda message: None)
+    login: Any = None
+    with stop_on_signals() as stop:
+        run_rounds(job, [Round("x > 1"), Round("x < 1")], login, None, stop, "Moving", 0)
+    assert job.not_sent == 4
+
+
 def _rolled_back(later: list[Any]) -> tuple[Any, Any]:
     """Return a login whose broker refuses a transaction of one message, and then gives ``later``; and the session."""
     login: Any = MagicMock()
@@ -364,6 +398,7 @@ def _rolled_back(later: list[Any]) -> tuple[Any, Any]:
     session = connection.create_session.return_value.__enter__.return_value
     consumer = session.create_consumer.return_value
     consumer.receive.side_effect = [_Received("a"), *later]
+    consumer.stats.poisoned = 0
     consumer.receive_nowait.return_value = None
     session.create_producer.return_value.send.side_effect = MessageFormatException("not in a transaction")
     return login, session

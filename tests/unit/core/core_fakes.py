@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -273,6 +273,8 @@ class Bench:
         self.run = self.runtime.run
         self.run(self.connection.open())
         self.connection.start()
+        self.failed: Counter[str] = Counter()
+        """How often :meth:`fail` let each message fail."""
 
     def session(self, mode: int = 1) -> Session:
         return self.run(self.connection.create_session(mode, None))
@@ -296,9 +298,12 @@ class Bench:
         """Let another consumer of the queue get a message, and give it back as failed, so often."""
         consumer = self.consumer(self.session(AckMode.INDIVIDUAL_ACKNOWLEDGE))
         for _ in range(times):
-            self.arrive(consumer, name)
+            inbound = FakeInbound(name)
+            self.arrive(consumer, inbound)
             message = consumer.receiving.receive_now()
             assert message is not None
+            inbound.redelivery_count = self.failed[name]  # set late, so that no delivery waits here
+            self.failed[name] += 1
             consumer.settle_one(message, Outcome.MODIFIED_FAILED)
         self.runtime.turn()
         self.provider.outcomes.clear()

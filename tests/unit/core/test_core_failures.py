@@ -67,6 +67,46 @@ def test_each_failure_lets_one_delivery_wait_whatever_ids_a_sender_uses_again_s1
     assert [waits_of(bench, consumer) for _ in range(5)] == ["25 s a", "25 s a", "25 s a", "a", "a"]
 
 
+def failed_in_turn(bench: Bench, *inbounds: FakeInbound) -> list[str]:
+    """Let each message fail as soon as it is handed out, and return their waits."""
+    consumer = bench.consumer(bench.session(AckMode.INDIVIDUAL_ACKNOWLEDGE))
+    bench.arrive(consumer, *inbounds)
+    waits = []
+    for inbound in inbounds:
+        found = ""
+        while (message := consumer.receiving.receive_now()) is None:
+            bench.runtime.turn()
+            found += f"{bench.runtime.timers[0][0]:g} s"
+            bench.runtime.fire()
+        assert message.body == inbound.name
+        consumer.settle_one(message, Outcome.MODIFIED_FAILED)
+        waits.append(found)
+    return waits
+
+
+def test_messages_that_share_an_id_and_a_delivery_count_count_as_two_failures_at_most_s115() -> None:
+    """Each of 25 messages failed once, and the messages behind them waited for hours."""
+    bench = Bench(*DELAYS)
+    forged = [FakeInbound("x", redeliveries=FORGED) for _ in range(25)]
+    assert failed_in_turn(bench, *forged) == ["", "1 s", *["5 s"] * 23]
+
+
+def test_messages_that_share_an_id_wait_also_if_the_first_delay_is_0_s115() -> None:
+    """A sender who knows the id of another message must not let that message be delivered without a wait."""
+    bench = Bench("jms.redeliveryPolicy.redeliveryDelay=1000")
+    forged, poison = FakeInbound("x", redeliveries=FORGED), [FakeInbound("x", redeliveries=n) for n in range(2, 5)]
+    assert failed_in_turn(bench, forged, *poison) == ["", "", "1 s", "1 s"]
+
+
+def test_a_message_of_which_the_broker_forgot_the_count_waits_as_long_as_before_s115() -> None:
+    """Classic counts anew for a new consumer."""
+    bench = Bench(*DELAYS)
+    again = [FakeInbound("a", redeliveries=count) for count in range(4)]
+    assert failed_in_turn(bench, *again) == ["", "1 s", "5 s", "25 s"]
+    anew = [FakeInbound("a", redeliveries=count) for count in range(5)]
+    assert failed_in_turn(bench, *anew) == ["", "1 s", "5 s", "25 s", "125 s"]
+
+
 def test_failures_without_an_id_let_as_many_deliveries_wait_as_if_they_had_failed_twice_at_most_s115() -> None:
     bench = Bench(*DELAYS)
     bench.fail("", 3)
