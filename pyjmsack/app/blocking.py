@@ -257,7 +257,8 @@ class App(Service):
 
         A listener or a scheduled function may call ``stop``. In this case ``stop`` returns at once, and the app ends
         when the function has finished. A signal handler may call ``stop``, too. If it interrupts a start of the app,
-        ``stop`` returns at once, and the app ends when it has started.
+        ``stop`` returns at once, and the app ends when it has started. In the first steps of ``start``, before the app
+        runs, ``stop`` has no effect.
 
         Returns:
             Whether all listeners and scheduled functions finished within ``stop_timeout``, also if an earlier call

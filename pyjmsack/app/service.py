@@ -102,7 +102,7 @@ class Service:
         take it, because ``pop`` is atomic."""
         self._stopping: Task | None = None
         self._ended: Event
-        self._launched: Event
+        self._launched: Event = self._face.event()
         """Raised when the threads or tasks of a run are made. A stop waits for it, because it ends all of them."""
         self._launching: object = None
         """The id of the thread that makes them now. ``None`` in asyncio."""
@@ -402,7 +402,8 @@ class Service:
         try:
             yield
         except BaseException:
-            self._launching = None  # a signal handler may have raised before _launch could say so
+            self._launched.set()  # a signal handler may have raised before _launch could say so
+            self._launching = None
             with suppress(RuntimeError):  # no thread can start, or the loop is closed: a later stop() tries again
                 self._begin_stop()
             raise
@@ -421,8 +422,8 @@ class Service:
             self._ticking.launch(self._schedules.values())
             return links
         finally:
+            self._launched.set()  # first, because a signal handler that stops the app in between waits for this
             self._launching = None
-            self._launched.set()
 
     def _begin_anew(self) -> None:
         """Leave everything that belongs to the parent process alone, such as locks that a thread of the parent held
@@ -480,13 +481,14 @@ class Service:
         """
         if not self._running:
             return self._in_time
+        ended = self._ended  # now, because another thread may start the app again before this call waits
         self._begin_stop()
         here, joined = self._face.here(), CURRENT.get()
         if joined is not None and joined.works_for(self, here):
             return False  # the function that calls stop() has not finished
         if here is not None and here == self._launching:
             return False  # a signal handler calls stop(), and the start goes on behind it
-        yield self._ended.wait
+        yield ended.wait
         return self._in_time
 
     def _begin_stop(self) -> None:
@@ -506,6 +508,7 @@ class Service:
             may_stop.pop()
         except IndexError:  # another thread or task ends this run, or has ended it
             return
+        ended = self._ended
         try:
             yield partial(self._launched.wait, _LAUNCHING)
             start = time.monotonic()
@@ -523,7 +526,7 @@ class Service:
             self._serving.forget()
             self._sending = None
             self._started_in = None
-            self._ended.set()
+            ended.set()
 
     @staticmethod
     def _joined(link: Link, task: Task, start: float, patience: float) -> Steps[bool]:

@@ -71,6 +71,8 @@ class Connection:
         """The error that ended the connection. ``None`` means that the connection works."""
         self._told = False
         """Whether a call has raised the error."""
+        self._bereft = False
+        """Whether a channel with consumers was closed after the connection was lost."""
         self.owes = False
         """Whether :meth:`drain` must say that the consumers of an earlier connection have ended."""
         self.closed = False
@@ -121,10 +123,6 @@ class Connection:
         if self.closed:
             raise ConnectionLostException("the connection to the broker is closed")
 
-    def __bool__(self) -> bool:
-        """Whether the connection is not closed yet. kombu revives only objects whose channel has no true connection."""
-        return not self.closed
-
     @property
     def alive(self) -> bool:
         """Whether the connection can be used in this process."""
@@ -143,7 +141,7 @@ class Connection:
     @property
     def consuming(self) -> bool:
         """Whether the connection has consumers in this process, or had them when it was lost."""
-        return not self._loop.foreign and any(channel.consumed for channel in [*self.channels])
+        return not self._loop.foreign and (self._bereft or any(channel.consumed for channel in [*self.channels]))
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the loop of the connection and wait for it.
@@ -507,9 +505,13 @@ class Connection:
             self._end()
 
     def forget(self) -> None:
-        """Close the connection. In a child made by ``fork`` close nothing, because the connection belongs to the
-        parent.
+        """Close the connection, and take it away from its channels. In a child made by ``fork`` close nothing, because
+        the connection belongs to the parent.
+
+        A producer or consumer whose channel has no connection gets a new channel from kombu.
         """
+        for channel in [*self.channels]:
+            channel.connection = None
         if not self._loop.foreign:
             self.close()
             return
@@ -538,6 +540,8 @@ class Connection:
 
     def close_channel(self, channel: Any) -> None:
         """Forget a channel that has closed itself."""
+        if self.error is not None and channel.consumed:
+            self._bereft = True
         with suppress(ValueError):
             self._used_channel_ids.remove(channel.channel_id)
         with suppress(ValueError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 from contextlib import suppress
 from typing import Any, Final
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, ref
 
 from kombu.exceptions import ChannelError
 from kombu.transport import base, virtual
@@ -24,8 +24,20 @@ __all__ = ["SCHEMES", "Transport"]
 _BURST: Final = 50
 """The largest number of messages that are delivered to kombu before the other callbacks of its event loop have a
 turn."""
-_bereft: Final[WeakSet[Any]] = WeakSet()
-"""Each :class:`kombu.Connection` whose consumers have ended with their connection to the broker."""
+
+
+class _Past:
+    """What became of the connections to the broker that a :class:`kombu.Connection` made. kombu replaces its transport,
+    so the transport cannot know."""
+
+    def __init__(self) -> None:
+        self.bereft = False
+        """Whether consumers have ended with a connection, and the program may not know."""
+        self.made: list[ref[Connection]] = []
+        """The connections. Threads that share a :class:`kombu.Connection` may make several at the same time."""
+
+
+_pasts: Final[WeakKeyDictionary[Any, _Past]] = WeakKeyDictionary()
 
 
 class Transport(base.Transport):
@@ -52,30 +64,31 @@ class Transport(base.Transport):
         batch_publish=False,
     )
 
-    def __init__(self, client: Any, **kwargs: Any) -> None:
-        super().__init__(client, **kwargs)
-        self._latest: Connection | None = None
-        """The connection that was made last."""
-
     def establish_connection(self) -> Connection:
-        """Connect to the broker. A lost connection, which kombu replaces by this one, is closed.
+        """Connect to the broker. The lost connections, which kombu replaces by this one, are closed.
 
         Raises:
             JMSException: the broker cannot be reached, or refuses the login; or the URL is wrong.
         """
-        connection, lost = Connection(self.client, settings_of(self.client)), self._latest
-        self._latest = connection
-        if lost is not None and lost.error is not None:
-            self._note_consumers(lost)
-            lost.replaced()
-        connection.owes = self.client in _bereft
-        _bereft.discard(self.client)
+        client = self.client  # kombu takes it away if another thread gives the connection up meanwhile
+        connection, past = Connection(client, settings_of(client)), _pasts.setdefault(client, _Past())
+        for made in [*past.made]:
+            old = made()
+            if old is None or old.closed or old.error is not None:
+                with suppress(ValueError):  # another thread was quicker
+                    past.made.remove(made)
+            if old is not None and old.error is not None:
+                self._note_consumers(old)
+                old.replaced()
+        past.made.append(ref(connection))
+        connection.owes, past.bereft = past.bereft, False
         return connection
 
-    def _note_consumers(self, lost: Connection) -> None:
+    @staticmethod
+    def _note_consumers(lost: Connection) -> None:
         """Let the next connection tell the program, if it waits for messages and opens no consumers before."""
         if lost.consuming and not lost.closed:
-            _bereft.add(self.client)
+            _pasts.setdefault(lost.client, _Past()).bereft = True
 
     def close_connection(self, connection: Connection) -> None:
         """Close a connection and its channels. A lost connection is closed too, so that its thread ends.
@@ -83,6 +96,8 @@ class Transport(base.Transport):
         Args:
             connection: the connection that :meth:`establish_connection` returned.
         """
+        if connection.error is not None:
+            self._note_consumers(connection)
         try:
             for channel in [*connection.channels]:
                 with suppress(JMSException):  # the channel has ended, because the connection was lost

@@ -96,6 +96,51 @@ def test_a_producer_publishes_again_after_another_user_has_made_the_connection_a
     assert own.alive
 
 
+def test_a_producer_declares_a_new_queue_after_a_loss(line: Line) -> None:
+    """The declaration went to the old channel again and again, and each attempt closed the new connection."""
+    producer = line.connection.Producer(auto_declare=False)
+    line.publish(producer, "one")
+    line.lose()
+    line.queue = kombu.Queue(f"{line.queue.name}.new")
+    line.publish(producer, "two")
+    own = line.own()
+    line.publish(producer, "three")
+    assert line.own() is own
+    assert line.connection.default_channel.queue_purge(line.queue.name) == 2
+
+
+def test_a_producer_publishes_again_although_two_threads_connected_at_the_same_time(line: Line) -> None:
+    """kombu knows one of the two connections. Nobody closed the other one, which was lost, so its producer failed."""
+    producer = line.connection.Producer(auto_declare=False)
+    line.publish(producer, "one")
+    first = line.own()
+    line.connection._connection = line.connection.transport.establish_connection()  # as the other thread does
+    line.connection._default_channel = None
+    line.lose()
+    wait_until(lambda: not first.alive)
+    line.publish(producer, "two")
+    own = line.own()
+    line.publish(producer, "three")
+    assert line.own() is own
+
+
+def test_a_thread_may_give_a_connection_up_while_another_one_connects(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other thread got a TypeError, which kombu does not take for a loss."""
+    transport = line.connection.transport
+    opened = Connection._open
+
+    async def given_up(own: Connection) -> None:
+        await opened(own)
+        transport.client = None
+
+    monkeypatch.setattr(Connection, "_open", given_up)
+    own = transport.establish_connection()
+    assert own.alive
+    own.close()
+
+
 def test_a_program_consumes_again_after_a_loss_that_it_learned_of_in_a_callback(line: Line) -> None:
     """The acknowledgement raised the error. kombu got the lost connection again and again."""
 
@@ -142,7 +187,13 @@ def collect(line: Line) -> None:
     line.connection.collect()
 
 
-@pytest.mark.parametrize("lose", [publish_in_vain, publish_until_it_works, collect])
+def switch(line: Line) -> None:
+    """kombu closes a lost connection before it turns to the next broker of its list."""
+    line.lose()
+    line.connection.switch(line.connection.as_uri(include_password=True))
+
+
+@pytest.mark.parametrize("lose", [publish_in_vain, publish_until_it_works, collect, switch])
 def test_a_program_whose_consumers_are_gone_does_not_wait_for_ever(line: Line, lose: Callable[[Line], None]) -> None:
     """kombu replaces the connection, and the new one has no consumers."""
     line.publish(line.connection.Producer(), "one")

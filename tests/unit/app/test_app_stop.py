@@ -182,21 +182,27 @@ def alarm() -> Iterator[Any]:
 def test_a_stop_that_ctrl_c_ends_ends_the_run_of_the_app(alarm: Any) -> None:
     """The run of another thread waited for ever, although the app had ended."""
 
-    def interrupted(*_: Any) -> None:
-        raise KeyboardInterrupt
+    ticked, struck, over = Ticked(stop_timeout=PATIENCE), list[int](), threading.Event()
 
-    ticked = Ticked(stop_timeout=PATIENCE)
+    def interrupted(number: int, _: object) -> None:
+        struck.append(number)
+        if len(struck) == 1:
+            raise KeyboardInterrupt
+
     alarm(interrupted)
+    main = threading.get_ident()
 
     def strike() -> None:
         while ticked.app._may_stop:  # the stop has begun
             pass
-        signal.raise_signal(signal.SIGUSR1)
+        while not over.wait(0.01):  # a signal just before a wait does not end the wait, but the next one does
+            signal.pthread_kill(main, signal.SIGUSR1)
 
     striker = threading.Thread(target=strike, daemon=True)
     striker.start()
     with pytest.raises(KeyboardInterrupt):
         ticked.app.stop()
+    over.set()
     striker.join(PATIENCE)
     ticked.free.set()
     ticked.runner.join(PATIENCE)
@@ -235,6 +241,64 @@ def test_a_signal_handler_that_stops_an_app_while_it_starts_does_not_wait_for_th
     assert answers == [False]
     assert len(threads) == 4
     assert all(thread.join(PATIENCE) for thread in threads)
+
+
+def test_a_signal_handler_that_stops_an_app_at_the_end_of_its_launch_does_not_wait_for_it(
+    alarm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handler waited for what came behind it, until the stop gave up."""
+    app = App(NOWHERE)
+    answers, launched = list[bool](), app._face.event
+    alarm(lambda *_: answers.append(app.stop()))
+
+    def event() -> Any:
+        flag = launched()
+
+        def struck() -> None:
+            if flag is app._launched and not answers:
+                signal.raise_signal(signal.SIGUSR1)
+            type(flag).set(flag)
+
+        flag.set = struck  # type: ignore[method-assign]
+        return flag
+
+    monkeypatch.setattr(type(app._face), "event", lambda _: event())
+    app.start()
+    assert app._ended.wait(PATIENCE)
+    assert answers == [False]
+
+
+class Restarted(App):
+    """An app that another thread starts again in the moment of its end."""
+
+    again = False
+
+    @property  # type: ignore[override]
+    def _started_in(self) -> int | None:
+        found: int | None = vars(self).get("process")
+        return found
+
+    @_started_in.setter
+    def _started_in(self, process: int | None) -> None:
+        vars(self)["process"] = process
+        if process is None and self.again:
+            self.again = False
+            self.start()
+
+
+def test_the_end_of_a_run_is_not_taken_for_the_end_of_the_next_one() -> None:
+    """The first stop waited for ever, and the second one returned at once."""
+    app = Restarted(NOWHERE)
+    app.start()
+    first, app.again = app._ended, True
+    stopping = threading.Thread(target=app.stop, daemon=True)
+    stopping.start()
+    stopping.join(PATIENCE)
+    assert not stopping.is_alive()
+    assert app._ended is not first
+    assert app._running
+    app.stop()
+    assert not app._running
 
 
 @pytest.mark.parametrize("place", ["sender", "orders", "every-nothing"])
