@@ -11,7 +11,9 @@ from pyjmsack.selector import BROKER_DIALECT
 
 __all__ = ["amqp_topic_filter", "own_names", "stomp_filter"]
 
-_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\r\n]*|/\*(?:[^*]|\*(?!/))*\*/|[A-Za-z_$][\w$.]*")
+_TOKEN = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\r\n]*|/\*(?:[^*]|\*(?!/))*(?:\*/)?|[A-Za-z_$][\w$.]*")
+"""Texts, quoted names, comments and names. A comment without an end is one, too, so that a selector with many
+beginnings of comments takes no longer than another."""
 _NAMES = {
     "JMSDeliveryMode": "AMQDurable",
     "JMSPriority": "AMQPriority",

@@ -13,6 +13,7 @@ NAMED = {
     "JMSMessageID = 'ID:1' OR JMSXGroupID LIKE 'g%'": "AMQUserID = 'ID:1' OR AMQGroupID LIKE 'g%'",
     "a = 'JMSPriority' AND \"JMSPriority\" = 1": "a = 'JMSPriority' AND \"JMSPriority\" = 1",
     "/* it's */ JMSPriority > 3 -- it's\n": "/* it's */ AMQPriority > 3 -- it's\n",
+    "a = 1 /* JMSPriority": "a = 1 /* JMSPriority",
     "kind = 'PERSISTENT'": "kind = 'PERSISTENT'",
     "MyJMSPriority = 1 AND JMSType = 'T' AND JMSCorrelationID = 'c' AND JMSXGroupSeq = 1": None,
 }
