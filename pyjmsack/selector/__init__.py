@@ -8,12 +8,13 @@ import re
 from pyjmsack.errors import InvalidSelectorException
 from pyjmsack.kept import kept
 
-__all__ = ["MAX_LENGTH", "check_selector"]
+__all__ = ["BROKER_DIALECT", "MAX_LENGTH", "check_selector"]
 
 MAX_LENGTH = 65_536
 """The largest number of characters in a selector."""
 
-_BROKER_DIALECT = re.compile(r"\s*(no_convert_string_expressions|convert_string_expressions|hyphenated_props):")
+BROKER_DIALECT = re.compile(r"\s*(no_convert_string_expressions|convert_string_expressions|hyphenated_props):")
+"""A prefix of the brokers. Behind it the selector is in another language."""
 
 
 @kept(256)
@@ -35,7 +36,7 @@ def check_selector(text: str) -> None:
     """
     if len(text) > MAX_LENGTH:
         raise InvalidSelectorException(f"selector: expected at most {MAX_LENGTH} characters, not {len(text)}")
-    if _BROKER_DIALECT.match(text):
+    if BROKER_DIALECT.match(text):
         return
     # imported here, because only programs that use selectors need the parser library
     from pyjmsack.selector.grammar import parse

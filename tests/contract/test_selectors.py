@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from shared_brokers import Served
 
 from contract.brokers import not_on, only_on
-from contract.harness import Jms
+from contract.harness import Jms, take, texts
 from pyjmsack import Message
 
 NO_BROWSER = not_on("stomp-artemis", "STOMP: `browser:true` is ignored, so a browser is refused")
@@ -83,3 +86,22 @@ async def test_annotations_can_be_selected_by_s188(jms: Jms) -> None:
     browser = await session.create_browser(jms.queue, '"m.x-opt-jms-msg-type" = 5')
     assert [message.body async for message in browser] == ["text"]
     await browser.close()
+
+
+@pytest.mark.parametrize("condition", ["= '{id}'", "IN ('ID:1', '{id}')", "LIKE '{id}'"])
+@only_on("artemis", "over STOMP, a message id of AMQP cannot be acknowledged on Classic")
+async def test_a_message_is_found_by_its_id_whichever_protocol_sent_it(
+    jms: Jms, brokers: Callable[[str], Served], condition: str
+) -> None:
+    """S189: over STOMP, a message that was sent over AMQP was never found."""
+    session = await jms.session()
+    for url in (brokers("artemis").amqp_url, brokers("artemis").stomp_url):
+        async with jms.factory(url).create_connection() as connection, connection.create_session() as sending:
+            messages = [sending.create_text_message(body) for body in "abc"]
+            for message in messages:
+                await (await sending.create_producer(jms.queue)).send(message)
+        selector = "JMSMessageID " + condition.format(id=messages[1].message_id)
+        async with session.create_consumer(jms.queue, selector) as consumer:
+            assert texts(await take(consumer, 1)) == ["b"]
+        async with session.create_consumer(jms.queue) as consumer:
+            assert texts(await take(consumer, 2)) == ["a", "c"]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from shared_brokers import Served
 
 from contract.brokers import not_on
 from contract.harness import PATIENCE, Heard, Jms, counts, nothing, take, texts
 from pyjmsack import (
     AckMode,
+    DeliveryMode,
     IllegalStateException,
     InvalidDestinationException,
     InvalidSelectorException,
@@ -242,6 +245,68 @@ async def test_no_local_hides_what_the_own_connection_sent(
     await publish(jms, topic, "theirs")
     assert texts(await take(consumer, 1)) == ["theirs"]
     await nothing(consumer)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_no_local_with_a_selector_hides_what_the_own_connection_sent(
+    jms: Jms, topic: Topic, client_id: str, durable: bool
+) -> None:
+    """S147: Artemis joins both by AND, without parentheses."""
+    session = await session_of(jms, client_id=client_id)
+    selector = "kind = 'a' OR kind = 'b'"
+    if durable:
+        consumer = await session.create_durable_consumer(topic, NAME, selector, no_local=True)
+    else:
+        consumer = await session.create_consumer(topic, selector, no_local=True)
+    await send(session, topic, "mine", kind="a")
+    await send(session, topic, "mine", kind="b")
+    await publish(jms, topic, "unwanted", kind="c")
+    await publish(jms, topic, "theirs", kind="a")
+    await publish(jms, topic, "theirs", kind="b")
+    assert texts(await take(consumer, 2)) == ["theirs", "theirs"]
+    await nothing(consumer)
+
+
+OF_HEADERS = [
+    ("JMSPriority > 3", ["end"]),
+    ("JMSPriority BETWEEN 8 AND 9", ["end"]),
+    ("NOT (JMSPriority = 1)", ["end"]),
+    ("JMSDeliveryMode = 'PERSISTENT'", ["end"]),
+    ("JMSDeliveryMode IN ('PERSISTENT')", ["end"]),
+    ("JMSTimestamp > 0", ["low", "end"]),
+    ("JMSMessageID LIKE 'ID:%'", ["low", "end"]),
+    ("JMSMessageID <> 'ID:1'", ["low", "end"]),
+    ("JMSXGroupID = 'g'", ["end"]),
+    ("JMSXGroupID IS NOT NULL", ["end"]),
+    ("JMSType LIKE 'T%' AND JMSCorrelationID IN ('c')", ["end"]),
+]
+"""Selectors of headers, and what they select. Each selects the last message, so a message too many would be seen."""
+
+
+@pytest.mark.parametrize("kind", ["create_consumer", DURABLE, *SHARED_KINDS])
+async def test_a_topic_selects_by_headers_from_senders_of_each_protocol(
+    jms: Jms, brokers: Callable[[str], Served], topic: Topic, client_id: str, kind: str
+) -> None:
+    """S149: over AMQP, Artemis has other names for the headers of a topic, and the consumer got nothing."""
+    session = await session_of(jms, client_id=client_id)
+    broker = brokers(jms.target.broker)
+    urls = [broker.amqp_url, broker.stomp_url] if jms.target.broker == "artemis" else [None]
+    consumers = []
+    for number, (selector, _) in enumerate(OF_HEADERS):
+        name = () if kind == "create_consumer" else (f"{NAME}{number}",)
+        consumers.append(await getattr(session, kind)(topic, *name, selector))
+    for url in urls:
+        async with jms.factory(url).create_connection() as connection, connection.create_session() as sending:
+            producer = await sending.create_producer(topic)
+            await producer.send("low", priority=1, delivery_mode=DeliveryMode.NON_PERSISTENT)
+            message = TextMessage("end")
+            message.type, message.correlation_id = "T", "c"
+            message.properties["JMSXGroupID"] = "g"
+            await producer.send(message, priority=9)
+        for consumer, (selector, selected) in zip(consumers, OF_HEADERS, strict=True):
+            received = sorted(texts(await take(consumer, len(selected))), reverse=True)
+            assert received == selected, (selector, url)
+            await nothing(consumer)
 
 
 @pytest.mark.parametrize("kind", [DURABLE, *SHARED_KINDS])

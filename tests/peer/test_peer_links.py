@@ -85,6 +85,20 @@ def test_a_selector_and_no_local_travel_as_registered_filters(face: Face) -> Non
     assert (0x0000468C00000004, "a > 1") in filters.values()
 
 
+def test_only_topics_of_artemis_get_a_selector_with_the_names_of_the_broker(face: Face) -> None:
+    """S149: Artemis translates the selector of a queue itself, and Classic knows the names of JMS."""
+    selector, own = "JMSPriority > 3 OR a = 1", "AMQPriority > 3 OR a = 1"
+    for broker, expected in [("artemis", [selector, own, f"({own})"]), ("classic-6", [selector] * 3)]:
+        peer = face.peer()
+        session = face.session(peer, f"broker={broker}")
+        consumer = session.create_consumer(Queue("q"), selector)
+        assert consumer.selector == selector
+        session.create_consumer(Topic("t"), selector)
+        session.create_consumer(Topic("t"), selector, no_local=True)
+        filters = [frame.terminus("source")["filter"] for frame in peer.wait_frames("attach", 3)]
+        assert [dict(each.values())[0x0000468C00000004] for each in filters] == expected
+
+
 def test_no_filter_is_sent_without_a_selector(face: Face) -> None:
     peer = face.peer()
     face.session(peer).create_consumer(Queue("q"), "  ")

@@ -104,6 +104,18 @@ def test_over_stomp_no_local_is_a_header(face: Face) -> None:
     assert peer.wait("SUBSCRIBE")[0].headers["activemq.noLocal"] == "true"
 
 
+def test_over_stomp_no_local_with_a_selector_that_artemis_would_refuse_is_not_sent(face: Face) -> None:
+    """S147: the broker refused the client's own prefix, and ended the connection of everybody."""
+    peer = start(face, ARTEMIS)
+    session = face.session(peer)
+    for selector in ("n > 1", "flag = TRUE", "convert_string_expressions:a = 'x'"):
+        with pytest.raises(UnsupportedFeatureException, match="S147"):
+            session.create_consumer(Topic("t"), selector, no_local=True)
+    session.create_consumer(Topic("t"), "a = 'x' OR a = 'y'", no_local=True)
+    (frame,) = peer.wait("SUBSCRIBE")
+    assert (frame.headers["selector"], frame.headers["no-local"]) == ("(a = 'x' OR a = 'y')", "true")
+
+
 @pytest.mark.option("jms.awaitClientID", "stomp")
 def test_over_stomp_too_the_client_id_is_that_of_the_start_with_await_client_id_off(sync: SyncFace) -> None:
     """S121."""

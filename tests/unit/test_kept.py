@@ -16,8 +16,8 @@ from pyjmsack.message import Message, TextMessage
 from pyjmsack.message.portable import is_portable
 from pyjmsack.providers.amqp.encode import encode
 from pyjmsack.providers.amqp.inbound import AmqpInbound
-from pyjmsack.providers.stomp.selector import artemis_filter
 from pyjmsack.selector import check_selector
+from pyjmsack.selector.artemis import own_names
 from pyjmsack.spi.stomp_names import header_name, properties_of, types_line
 
 
@@ -45,7 +45,7 @@ def selected(text: str) -> None:
 USES: dict[str, Callable[[str], Any]] = {
     "addresses": forwarded,
     "selectors": selected,
-    "filters of Artemis": artemis_filter,
+    "filters of Artemis": own_names,
     "content types": is_portable,
     "names of headers": header_name,
     "types of properties": lambda text: types_line({text: 1}),

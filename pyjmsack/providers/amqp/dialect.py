@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyjmsack.destination import Destination
+from pyjmsack.selector.artemis import amqp_topic_filter
 from pyjmsack.spi.features import Level, Support, features
+from pyjmsack.spi.resources import ConsumerInfo
 from pyjmsack.spi.spellings import check_target
 from pyjmsack.types import Outcome
 
@@ -61,6 +63,16 @@ class AmqpDialect:
         address = self.address(destination)
         check_target(self.broker, address)
         return address
+
+    def selector(self, info: ConsumerInfo) -> str | None:
+        """Return the text of the selector of a consumer for this broker. ``None`` if the consumer has no selector.
+
+        Artemis puts the selector of a topic on the queue of the subscription, as a filter of its own. In this filter
+        the JMS headers have other names, and an unknown name selects nothing.
+        """
+        if info.selector is None or self.broker != "artemis" or not info.destination.is_topic:
+            return info.selector
+        return amqp_topic_filter(info.selector, no_local=info.no_local)
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """Return the outcome that this broker has to get when the core wants ``outcome``."""

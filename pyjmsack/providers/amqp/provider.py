@@ -309,7 +309,8 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
         if info.subscription is not None:
             name = link_name(info.subscription, explicit)
         address = self.address(info.destination)
-        if not self._fits(f"the consumer of {address}", done, link_name=name, address=address, selector=info.selector):
+        selector = self._dialect.selector(info)
+        if not self._fits(f"the consumer of {address}", done, link_name=name, address=address, selector=selector):
             return
         receiver = AmqpReceiver(
             self._the_engine,
@@ -318,6 +319,7 @@ class AmqpProvider(Lifecycle[AmqpEngine]):
             info,
             sink,
             address,
+            selector=selector,
             explicit_client_id=explicit,
             generation=self.generation,
             kept_whole=self._dialect.broker == "artemis",

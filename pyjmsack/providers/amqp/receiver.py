@@ -59,11 +59,11 @@ _STATES = {
 }
 
 
-def _described(name: str, info: ConsumerInfo, address: str, explicit_client_id: bool) -> Attach:
+def _described(name: str, info: ConsumerInfo, address: str, selector: str | None, explicit_client_id: bool) -> Attach:
     """Return the Attach frame for the link of a consumer."""
     filters: dict[str, Any] = {}
-    if info.selector:
-        filters[_SELECTOR_FILTER[0]] = Described(_SELECTOR_FILTER[1], info.selector)
+    if selector:
+        filters[_SELECTOR_FILTER[0]] = Described(_SELECTOR_FILTER[1], selector)
     if info.no_local:
         filters[_NO_LOCAL_FILTER[0]] = Described(_NO_LOCAL_FILTER[1], "NoLocalFilter{}")
     source = Source(
@@ -99,6 +99,7 @@ class AmqpReceiver(AmqpLink):
     Args:
         sink: the inbox of the consumer, which takes the messages.
         address: the name of the queue or topic in this broker's dialect.
+        selector: the text of the selector in this broker's dialect. ``info`` has the text of the user, for errors.
         explicit_client_id: whether the user chose the client id. If so, subscriptions belong to this client id (S143).
         generation: the number of the connection, which is noted on every message (S96).
         kept_whole: whether this broker delivers a message with the same bytes each time, noted on every message (S105).
@@ -123,6 +124,7 @@ class AmqpReceiver(AmqpLink):
         sink: InboundSink,
         address: str,
         *,
+        selector: str | None,
         explicit_client_id: bool,
         generation: int,
         kept_whole: bool,
@@ -137,7 +139,7 @@ class AmqpReceiver(AmqpLink):
         page: int | None = None,
         answers_early: bool = False,
     ) -> None:
-        attach = _described(name, info, address, explicit_client_id)
+        attach = _described(name, info, address, selector, explicit_client_id)
         super().__init__(engine, session, attach, f"the consumer of {info.destination.name}")
         self.info = info
         self.selector = info.selector

@@ -19,7 +19,7 @@ from pyjmsack.destination import Destination, Queue, TemporaryQueue, TemporaryTo
 from pyjmsack.errors import InvalidDestinationException, MessageFormatException
 from pyjmsack.providers.stomp.frames import Limits
 from pyjmsack.providers.stomp.header_lines import escape, is_forged, raw_header, unescape
-from pyjmsack.providers.stomp.selector import artemis_filter
+from pyjmsack.selector.artemis import stomp_filter
 from pyjmsack.spi.resources import ConsumerInfo, Subscription
 
 __all__ = ["StompDialect", "dialect_of", "parse_destination"]
@@ -172,7 +172,11 @@ class StompDialect:
         return max(1, info.prefetch) * (info.expected_message_size if self.window_in_bytes else 1)
 
     def subscribe_lines(self, info: ConsumerInfo) -> str:
-        """Return the header lines of a SUBSCRIBE frame, except ``id`` and ``receipt``."""
+        """Return the header lines of a SUBSCRIBE frame, except ``id`` and ``receipt``.
+
+        Raises:
+            UnsupportedFeatureException: this broker cannot have ``no_local`` and this selector together (S147).
+        """
         destination = info.destination
         name = self.name(destination)
         ack = "auto" if info.presettled and self.auto_acks else "client-individual"
@@ -188,7 +192,8 @@ class StompDialect:
     def _options(self, info: ConsumerInfo) -> list[str]:
         lines = []
         if info.selector:
-            lines.append(f"selector:{escape(artemis_filter(info.selector) if self.routed else info.selector)}")
+            text = stomp_filter(info.selector, no_local=info.no_local) if self.routed else info.selector
+            lines.append(f"selector:{escape(text)}")
         if info.subscription is not None and info.subscription.durable:
             lines.append(self.durable_line(info.subscription))
         if info.no_local:
