@@ -199,21 +199,20 @@ class Checked:
         if self._reason is not None and not seen:
             remark(f"It is not known whether the queue {self._queue} exists, because {self._reason}.")
 
-    def out_of_sight(self, *, earlier: bool = True, known: int | None = None) -> OutOfSight | None:
+    def out_of_sight(self, *, earlier: bool = True) -> OutOfSight | None:
         """Return the messages of the queue that are out of sight now. Return ``None`` if there are none, or if the
         broker does not say.
 
         Args:
             earlier: whether to return the messages of the time of the check if there are none now. A browser does not
                 show them even if they came back since, but a consumer would have received them.
-            known: see :func:`out_of_sight`.
         """
         if self._look is None or self._before is None:
             return None
         states = [self._before] if earlier else []
         with suppress(UnknownQueueError):  # somebody deleted the queue, or Artemis did because the queue is empty
             states.insert(0, self._look())
-        return out_of_sight(*states, by="browser", known=known)
+        return out_of_sight(*states, by="browser")
 
 
 class OutOfSight(NamedTuple):
@@ -264,7 +263,7 @@ def _wrongly_counted(status: QueueStatus) -> OutOfSight | None:
 
 def _not_taken(status: QueueStatus, known: int) -> OutOfSight | None:
     rest = status.messages - (status.delivering or 0) - (status.scheduled or 0) - known
-    why = f"{status.name} has {rest:,} more: the broker did not send them to this command, or they are new"
+    why = f"{status.name} has {rest:,} more: they did not come to this command, or are new"
     return OutOfSight(rest, why) if rest > 0 else None
 
 

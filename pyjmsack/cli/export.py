@@ -88,7 +88,7 @@ def export(
         with opened_output(file, stop) as output:
             written = export_all(connection, queue, selector, limit, output, stop, show, left)
     checked.warn_if_empty(written)
-    if take and written + left.all != limit and not stop.requested:
+    if take and written != limit and not stop.requested:
         left.out_of_sight = left_behind(login, jolokia, queue, selector, left.all, by="consumer")
     if as_json and file is not None:
         print_json({"queue": queue, "written": written, "file": str(file)})

@@ -107,7 +107,7 @@ def move(
         with stop_on_signals() as stop, counting("Moving", limit) as show:
             moved = job.run(login, Pace(rate, stop), stop, show)
         left, reasons, stopped = job.not_sent, job.reasons(), stop.stopped()
-    if moved + left != limit and stopped is None:
+    if moved != limit and stopped is None:
         missed = left_behind(login, jolokia, source, selector, left, by="broker" if by == "broker" else "consumer")
         if missed is not None:
             left += missed.number

@@ -181,6 +181,8 @@ class Delays:
         here, or put back into the inbox.
         """
         count = inbound.redelivery_count + inbound.redeliveries
+        if count == 0 and self._failures:
+            count = inbound.likely_failures
         goes_back = count > 0 and self._exceeded(inbound)
         if count == 0 or (goes_back and self._policy.outcome not in _GIVES_BACK):
             return False

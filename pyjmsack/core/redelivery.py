@@ -42,6 +42,10 @@ class FailedDeliveries:
         """For each message the number of its failures, for how many of them no delivery has waited yet, and the highest
         delivery count with which it failed. All messages of a source that have no id share one entry."""
 
+    def __len__(self) -> int:
+        """The number of failed messages that are remembered."""
+        return len(self._known)
+
     def add(self, source: Hashable, inbound: Inbound) -> None:
         """Count a failure of a message, or as many as there were calls of ``recover()``.
 

@@ -108,6 +108,13 @@ class Channel(virtual.Channel):
         return connection
 
     @property
+    def state(self) -> Any:
+        """What was declared on the connection."""
+        if self.connection is None:
+            raise ConnectionLostException("the channel is closed; its unacknowledged messages are delivered again")
+        return self.connection.state
+
+    @property
     def consumed(self) -> list[str]:
         """The names of the queues that this channel consumes, one for each consumer."""
         return [feed.queue for feed, _, _ in [*self._feeds.values()]]

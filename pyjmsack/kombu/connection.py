@@ -505,13 +505,9 @@ class Connection:
             self._end()
 
     def forget(self) -> None:
-        """Close the connection, and take it away from its channels. In a child made by ``fork`` close nothing, because
-        the connection belongs to the parent.
-
-        A producer or consumer whose channel has no connection gets a new channel from kombu.
+        """Close the connection. In a child made by ``fork`` close nothing, because the connection belongs to the
+        parent.
         """
-        for channel in [*self.channels]:
-            channel.connection = None
         if not self._loop.foreign:
             self.close()
             return
@@ -519,11 +515,18 @@ class Connection:
         self._end()
 
     def replaced(self) -> None:
-        """Close a lost connection that kombu has replaced, so that its thread ends. An event loop of kombu that waits
-        for its messages must learn of the loss first.
+        """Close a lost connection that kombu has replaced, so that its thread ends, and take it away from its channels.
+        kombu gives a new channel to a producer or consumer whose channel has no connection. Before there is a new
+        connection, kombu would not find its way from the channel to the :class:`kombu.Connection`.
+
+        If an event loop of kombu waits for the messages of the connection, do nothing, because it must learn of the
+        loss first.
         """
-        if self.error is not None and not self._hubs:
-            self.forget()
+        if self._hubs:
+            return
+        for channel in [*self.channels]:
+            channel.connection = None
+        self.forget()
 
     def _end(self, patience: float = 5.0) -> None:
         with suppress(ConnectionLostException):  # the loop has ended already

@@ -34,7 +34,8 @@ class _Past:
         self.bereft = False
         """Whether consumers have ended with a connection, and the program may not know."""
         self.made: list[ref[Connection]] = []
-        """The connections. Threads that share a :class:`kombu.Connection` may make several at the same time."""
+        """The connections, in their order. Threads that share a :class:`kombu.Connection` may make several at the same
+        time. Then all use the first one."""
 
 
 _pasts: Final[WeakKeyDictionary[Any, _Past]] = WeakKeyDictionary()
@@ -77,17 +78,22 @@ class Transport(base.Transport):
             if old is None or old.closed or old.error is not None:
                 with suppress(ValueError):  # another thread was quicker
                     past.made.remove(made)
-            if old is not None and old.error is not None:
-                self._note_consumers(old)
+            if old is not None and (old.closed or old.error is not None):
+                if not old.closed:
+                    self._note_consumers(old)
                 old.replaced()
         past.made.append(ref(connection))
-        connection.owes, past.bereft = past.bereft, False
-        return connection
+        found = (made() for made in [*past.made])
+        first = next((one for one in found if one is not None and one.alive), connection)
+        if first is not connection:
+            connection.close()  # another thread was quicker, and the program would use both
+        first.owes, past.bereft = past.bereft or first.owes, False
+        return first
 
     @staticmethod
     def _note_consumers(lost: Connection) -> None:
         """Let the next connection tell the program, if it waits for messages and opens no consumers before."""
-        if lost.consuming and not lost.closed:
+        if lost.consuming:
             _pasts.setdefault(lost.client, _Past()).bereft = True
 
     def close_connection(self, connection: Connection) -> None:
@@ -96,7 +102,7 @@ class Transport(base.Transport):
         Args:
             connection: the connection that :meth:`establish_connection` returned.
         """
-        if connection.error is not None:
+        if connection.error is not None and not connection.closed:
             self._note_consumers(connection)
         try:
             for channel in [*connection.channels]:
@@ -108,8 +114,10 @@ class Transport(base.Transport):
     def _collect(self, connection: Connection | None) -> None:
         """Forget a connection. kombu calls this for a lost connection, and for each connection in a child of a fork."""
         if connection is not None:
-            self._note_consumers(connection)
+            known = connection.closed
             connection.forget()
+            if not known:  # not before the end, because until then another thread may open consumers
+                self._note_consumers(connection)
 
     def verify_connection(self, connection: Connection) -> bool:
         """Return True if a connection can be used. Also return True for a lost connection with consumers until a call

@@ -155,6 +155,12 @@ class Inbound(Protocol):
         ...
 
     @property
+    def likely_failures(self) -> int:
+        """How often messages failed that look like this one, if they have no id and the broker does not count their
+        deliveries. At most 2. They let this message wait (S115), and do not count otherwise."""
+        ...
+
+    @property
     def maybe_unseen(self) -> bool:
         """True if nothing but a flag of the broker says that this message was delivered before, and the broker may set
         the flag for a message that nobody saw (S111)."""

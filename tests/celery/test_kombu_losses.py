@@ -109,19 +109,43 @@ def test_a_producer_declares_a_new_queue_after_a_loss(line: Line) -> None:
     assert line.connection.default_channel.queue_purge(line.queue.name) == 2
 
 
-def test_a_producer_publishes_again_although_two_threads_connected_at_the_same_time(line: Line) -> None:
-    """kombu knows one of the two connections. Nobody closed the other one, which was lost, so its producer failed."""
-    producer = line.connection.Producer(auto_declare=False)
+def test_threads_that_connect_at_the_same_time_get_one_connection(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kombu knew one of two connections. So a program waited with the one, and its consumers were on the other."""
+    transport, opened, others = line.connection.transport, Connection._open, list[Connection]()
+
+    async def meanwhile(own: Connection) -> None:
+        monkeypatch.undo()
+        others.append(transport.establish_connection())  # as another thread does
+        await opened(own)
+
+    monkeypatch.setattr(Connection, "_open", meanwhile)
+    own = transport.establish_connection()
+    assert [own] == others
+    assert own.alive
+    own.close()
+
+
+def test_a_producer_of_a_channel_publishes_again_when_the_broker_is_back(line: Line) -> None:
+    """It raised an AttributeError of kombu, because its channel had no connection before there was a new one."""
+    producer = kombu.Producer(line.connection.channel(), auto_declare=False)
     line.publish(producer, "one")
-    first = line.own()
-    line.connection._connection = line.connection.transport.establish_connection()  # as the other thread does
-    line.connection._default_channel = None
-    line.lose()
-    wait_until(lambda: not first.alive)
-    line.publish(producer, "two")
-    own = line.own()
+    lost = line.own()
+    line.wire.cut()
+    wait_until(lambda: not lost.alive)
+    with pytest.raises(OperationalError):
+        line.publish(producer, "two")
+    line.wire.heal()
     line.publish(producer, "three")
-    assert line.own() is own
+    assert line.connection.default_channel.queue_purge(line.queue.name) == 2
+
+
+def test_an_exchange_is_declared_again_after_a_loss(line: Line) -> None:
+    """kombu tries a second time only after an error of the connection."""
+    exchange = kombu.Exchange(line.queue.name, type="fanout")(line.connection.default_channel)
+    line.lose()
+    line.publish(line.connection.Producer(auto_declare=False), "one")  # connects again
+    line.connection.ensure(exchange, exchange.declare, max_retries=1, interval_start=0)()
+    assert line.own().alive
 
 
 def test_a_thread_may_give_a_connection_up_while_another_one_connects(

@@ -303,5 +303,5 @@ def test_messages_that_the_broker_does_not_send_make_a_command_fail_that_empties
     # the name of the queue is the value of ``--queue`` of `dlq move`
     result = cli.run(*command.split(), queue_name, *target)
     assert result.exit_code == 1, result.output
-    assert "more: the broker did not send them to this command, or they are new" in result.stderr
+    assert "more: they did not come to this command, or are new" in result.stderr
     assert f"The broker's count of the messages of {queue_name} that are with consumers is below zero" in result.stderr

@@ -14,6 +14,7 @@ NAMED = {
     "a = 'JMSPriority' AND \"JMSPriority\" = 1": "a = 'JMSPriority' AND \"JMSPriority\" = 1",
     "/* it's */ JMSPriority > 3 -- it's\n": "/* it's */ AMQPriority > 3 -- it's\n",
     "a = 1 /* JMSPriority": "a = 1 /* JMSPriority",
+    "5 --JMSPriority > 10 OR JMSPriority = 4": "5 --AMQPriority > 10 OR AMQPriority = 4",
     "kind = 'PERSISTENT'": "kind = 'PERSISTENT'",
     "MyJMSPriority = 1 AND JMSType = 'T' AND JMSCorrelationID = 'c' AND JMSXGroupSeq = 1": None,
 }
@@ -35,6 +36,10 @@ def test_headers_get_the_names_of_artemis_and_nothing_else_changes(selector: str
         ("a = 1 /* it's */ OR b = 'x'", "(a = 1 /* it's */ OR b = 'x')"),
         ("convert_string_expressions:a = 1 OR b = 2", "convert_string_expressions:(a = 1 OR b = 2)"),
         ("a = ' OR ' AND b BETWEEN 1 AND 2", "a = ' OR ' AND b BETWEEN 1 AND 2"),
+        ("a = ')' AND (b = 1 OR b IN ('x', 'y'))", "a = ')' AND (b = 1 OR b IN ('x', 'y'))"),
+        ("(a = 1) OR (b = 2)", "((a = 1) OR (b = 2))"),
+        ("a = 3 --0 OR b = 2", "(a = 3 --0 OR b = 2)"),
+        ("a = 3 -- 0 OR\n", "a = 3 -- 0 OR\n"),
     ],
 )
 def test_with_no_local_only_an_or_gets_parentheses_over_amqp(selector: str, sent: str) -> None:

@@ -125,7 +125,12 @@ class Letters:
         if self.checked is not None and self.named:
             self.checked.warn_if_empty(seen)
 
-    def missed(self, *, earlier: bool = True, known: int | None = None) -> OutOfSight | None:
+    @property
+    def chosen(self) -> bool:
+        """Whether only some letters were chosen."""
+        return self.choice.selector is not None or self.choice.choosy
+
+    def missed(self, *, earlier: bool = True) -> OutOfSight | None:
         """Return the messages of the queue that are out of sight, so that the command fails; see
         :meth:`Checked.out_of_sight`.
 
@@ -133,8 +138,8 @@ class Letters:
         choice fits the messages. A dead-letter queue has the letters of many queues, and each of these queues may have
         a program that reads its letters.
         """
-        if self.choice.selector is None and not self.choice.choosy:
-            return self._out_of_sight(earlier, known)
+        if not self.chosen:
+            return self._out_of_sight(earlier)
         self.warn_of_missed(earlier=earlier)
         return None
 
@@ -144,8 +149,8 @@ class Letters:
         if found is not None:
             remark(f"{found.why}.")
 
-    def _out_of_sight(self, earlier: bool, known: int | None = None) -> OutOfSight | None:
-        return None if self.checked is None else self.checked.out_of_sight(earlier=earlier, known=known)
+    def _out_of_sight(self, earlier: bool) -> OutOfSight | None:
+        return None if self.checked is None else self.checked.out_of_sight(earlier=earlier)
 
     def _counted(self, message: Message) -> Message:
         self._shown += 1

@@ -15,7 +15,7 @@ from pyjmsack.cli.dlq.groups import Groups
 from pyjmsack.cli.dlq.letters import Places, cause_of, origin_of, place_of
 from pyjmsack.cli.dlq.moving import Retried, ask_to_retry, rounds_of, run_rounds
 from pyjmsack.cli.errors import Failure, fail_because
-from pyjmsack.cli.existing import check_target, create_option
+from pyjmsack.cli.existing import check_target, create_option, left_behind
 from pyjmsack.cli.export import LeftOut, file_argument, opened_output, write_all
 from pyjmsack.cli.managing import (
     ask_before,
@@ -207,15 +207,18 @@ def _retry_here(
         job.each_its_own = True
         count = run_rounds(job, rounds, login, rate, stop, "Retrying", shown)
     done = Retried(count, job.not_sent + places.left, [*job.reasons(), *places.reasons()])
-    return _ended(done, letters, limit, stop)
+    return _ended(done, letters, login, wanted, limit, stop)
 
 
-def _ended(done: Retried, letters: Letters, limit: int | None, stop: Stop) -> Retried:
+def _ended(done: Retried, letters: Letters, login: Login, wanted: Wanted, limit: int | None, stop: Stop) -> Retried:
     """Return the result together with the letters that this process could not see, and with the signal that stopped
     the work.
     """
-    if done.count + done.left != limit and not stop.requested:
-        missed = letters.missed(earlier=False, known=done.left)
+    if done.count != limit and not stop.requested:
+        if letters.absent or letters.chosen:
+            missed = letters.missed(earlier=False)
+        else:
+            missed = left_behind(login, wanted.jolokia, letters.queue, None, done.left, by="consumer")
         if missed is not None:
             done = replace(done, left=done.left + missed.number, reasons=[*done.reasons, missed.why])
     return replace(done, stopped=stop.stopped())
@@ -302,7 +305,7 @@ def _each_to(
     job = Transfer(queue, places, choosy=choice.choosy, limit=limit, batch=transaction or DEFAULT_BATCH)
     job.only_target = place
     moved = run_rounds(job, rounds, login, rate, stop, "Moving", shown)
-    return _ended(Retried(moved, job.not_sent, job.reasons()), letters, limit, stop)
+    return _ended(Retried(moved, job.not_sent, job.reasons()), letters, login, wanted, limit, stop)
 
 
 @dlq.command("export")

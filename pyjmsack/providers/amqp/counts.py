@@ -2,9 +2,9 @@
 
 Artemis writes the delivery count into the header of a small message. It sends a large message again with the same bytes
 as before, so the header says 0 each time. A message is large from 100 KB on, unless the broker says otherwise
-(``amqpMinLargeMessageSize``). A message without an id is not counted, because another one may look the same. A small
-message that comes damaged is counted here as well, so that it is recognised when it comes with the same damage again
-(S166).
+(``amqpMinLargeMessageSize``). Without an id another message may look the same. Then the failures only let a message
+wait (S115), and are no part of its delivery count (S110). A small message that comes damaged is counted here as well,
+so that it is recognised when it comes with the same damage again (S166).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LargeCounts:
 
     def failed(self, inbound: AmqpInbound) -> None:
         """Count a failed delivery of a message that goes back to the broker."""
-        if self.concerns(inbound) and (inbound.unreadable or inbound.quick_id() is not None):
+        if self.concerns(inbound):
             # redelivery_count is 0 if the message cannot be decoded
             self._remember(inbound, max(inbound.redelivery_count, inbound.counted) + 1)
 

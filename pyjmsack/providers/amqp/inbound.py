@@ -114,6 +114,12 @@ class AmqpInbound(sections.Sections):
         self._fields: list[Any] | None = None
 
     @property
+    def likely_failures(self) -> int:
+        """The failures that this connection counted, if the message has no id, so that they may be those of another
+        message that looks the same."""
+        return min(self.counted, 2) if self.counted and self.quick_id() is None else 0
+
+    @property
     def maybe_unseen(self) -> bool:
         """False, because the broker counts the deliveries (S111)."""
         return False
@@ -126,7 +132,7 @@ class AmqpInbound(sections.Sections):
             fields = self._decode()
         except MessageFormatException:  # to_message() raises an error for the caller
             return 0
-        # without an id, what this connection counted may be the failures of a damaged message that looks the same
+        # without an id, what this connection counted may be the failures of another message that looks the same
         counted = 0 if fields[sections.MESSAGE_ID] is None else self.counted
         return max(self._header.delivery_count, counted)
 

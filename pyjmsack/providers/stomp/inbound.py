@@ -136,6 +136,11 @@ class StompInbound:
         return 1 if raw_header(self.head, b"\nredelivered:") == b"true" else 0
 
     @property
+    def likely_failures(self) -> int:
+        """0, because each message has the id of the broker."""
+        return 0
+
+    @property
     def maybe_unseen(self) -> bool:
         """True if nothing but the line ``redelivered`` says that the message was delivered before. Classic writes this
         line also if an earlier consumer ended before it handed the message out (S111)."""

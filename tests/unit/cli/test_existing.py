@@ -123,7 +123,7 @@ def test_a_wrong_count_is_told_once_whenever_it_was_wrong(before: int | None, no
 def test_a_command_that_tried_to_take_all_tells_what_the_queue_still_has() -> None:
     """Artemis sends no more to a consumer whose credit was used up by messages that it cannot convert."""
     assert out_of_sight(state(0), by="consumer", known=5) is None
-    why = "DLQ has 3 more: the broker did not send them to this command, or they are new"
+    why = "DLQ has 3 more: they did not come to this command, or are new"
     assert out_of_sight(state(0), by="consumer", known=2) == OutOfSight(3, why)
     assert out_of_sight(state(0), by="consumer") is None  # a command that a selector or a limit ended
 
@@ -139,7 +139,7 @@ def test_a_queue_that_was_deleted_has_nothing_left() -> None:
     def look() -> QueueStatus:
         raise UnknownQueueError("no such queue", ())
 
-    assert Checked("DLQ", before=state(None), look=look).out_of_sight(earlier=False, known=0) is None
+    assert Checked("DLQ", before=state(None), look=look).out_of_sight(earlier=False) is None
 
 
 @pytest.mark.parametrize(("delivering", "waiting"), [(5, False), (4, True), (None, True)])

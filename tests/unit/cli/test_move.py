@@ -113,7 +113,20 @@ def test_a_move_by_this_process_fails_if_the_queue_still_has_messages(
     manager.queue.return_value = QueueStatus("a", 7, 0, 0, 0, 0, 0, scheduled=0)
     result = CliRunner().invoke(cli, ["move", "a", "b", "--transaction", "5", "--json", *more])
     assert (result.exit_code, json.loads(result.stdout)["left"]) == (code, left), result.output
-    assert ("a has 7 more: the broker did not send them to this command" in result.stderr) is (code == 1)
+    assert ("a has 7 more: they did not come to this command" in result.stderr) is (code == 1)
+
+
+def test_after_a_limit_a_move_tells_of_no_more_than_what_it_refused(
+    manager: MagicMock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses_one(job: Transfer, *ignored: object) -> int:
+        job.refused = 1
+        return 2
+
+    monkeypatch.setattr(Transfer, "run", refuses_one)
+    manager.queue.return_value = QueueStatus("a", 7, 0, 0, 0, 0, 0, scheduled=0)
+    result = CliRunner().invoke(cli, ["move", "a", "b", "--transaction", "5", "--json", "--limit", "2"])
+    assert (result.exit_code, json.loads(result.stdout)["left"]) == (1, 1), result.output
 
 
 def test_a_move_by_the_broker_does_not_fail_because_new_messages_come(manager: MagicMock) -> None:
@@ -155,9 +168,11 @@ def test_dlq_fails_after_its_report_if_letters_cannot_be_sent(
 def test_dlq_asks_what_is_left_besides_the_letters_that_it_tells_of(
     monkeypatch: pytest.MonkeyPatch, selector: str | None, known: list[int]
 ) -> None:
-    """With a choice, the other letters stay."""
-    checked = MagicMock()
-    checked.out_of_sight.return_value = OutOfSight(4, "DLQ has 4 more")
+    """On Classic, too, where a browser counts. With a choice, the other letters stay."""
+    more = OutOfSight(4, "DLQ has 4 more")
+    checked, left_behind = MagicMock(), MagicMock(return_value=more)
+    checked.out_of_sight.return_value = more
+    monkeypatch.setattr(dlq, "left_behind", left_behind)
     letters = Letters(MagicMock(), "DLQ", Choice(selector), checked=checked)
     monkeypatch.setattr(letters, "shown", lambda *args: 3)
     monkeypatch.setattr(dlq, "opened_letters", lambda *args: nullcontext(letters))
@@ -165,8 +180,7 @@ def test_dlq_asks_what_is_left_besides_the_letters_that_it_tells_of(
     monkeypatch.setattr(dlq, "rounds_of", lambda *args: [Round("x > 1")])
     monkeypatch.setattr(Transfer, "run", leaves_one)
     result = CliRunner().invoke(cli, ["dlq", "move", "other", "--json"])
-    asked = [call.kwargs["known"] for call in checked.out_of_sight.call_args_list]
-    assert [each for each in asked if each is not None] == known
+    assert [call.args[2:] for call in left_behind.call_args_list] == [("DLQ", None, number) for number in known]
     assert (json.loads(result.stdout)["left"], result.exit_code) == (5 if known else 1, 1)
     assert "DLQ has 4 more" in result.stderr
 

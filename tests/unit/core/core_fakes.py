@@ -236,6 +236,7 @@ class FakeInbound:
         self.generation = 1
         self.redeliveries = 0
         self.redelivery_count = redeliveries
+        self.likely_failures = 0
         self.maybe_unseen = False
         self.priority = priority
         self.settled = self.sent = False

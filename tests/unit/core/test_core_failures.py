@@ -135,6 +135,15 @@ def test_subscribers_of_a_shared_subscription_know_the_failures_of_each_other_s1
     assert ConsumerInfo(4, 1, Topic("t"), 1).source != first.source
 
 
+def test_a_message_that_nobody_can_count_waits_for_failures_that_may_be_its_own_s115() -> None:
+    """A large message without an id on Artemis over AMQP."""
+    bench = Bench(*DELAYS)
+    inbounds = [FakeInbound("") for _ in range(4)]
+    for inbound, likely in zip(inbounds, (0, 1, 2, 2), strict=True):
+        inbound.likely_failures = likely
+    assert failed_in_turn(bench, *inbounds) == ["", "1 s", "5 s", "5 s"]
+
+
 def test_a_failure_of_another_queue_lets_nothing_wait_s115() -> None:
     bench = Bench(*DELAYS)
     bench.fail("a")

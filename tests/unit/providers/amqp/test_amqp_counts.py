@@ -69,6 +69,19 @@ def test_a_large_message_without_an_id_does_not_inherit_the_failures_of_another_
     assert arrives(counts, properties=b"").redelivery_count == 0
 
 
+def test_failures_that_may_be_those_of_another_message_without_an_id_let_it_wait_s115() -> None:
+    """Without a wait, ten deliveries took 0.1 s, and then the message was a dead letter."""
+    counts = LargeCounts()
+    found = list[int]()
+    for _ in range(4):
+        inbound = arrives(counts, properties=b"")
+        found.append(inbound.likely_failures)
+        counts.goes_back(inbound, Outcome.MODIFIED_FAILED)
+    assert found == [0, 1, 2, 2]
+    counts.failed(arrives(counts))
+    assert arrives(counts).likely_failures == 0, "this one has an id and a count"
+
+
 def test_a_limited_number_of_messages_is_remembered() -> None:
     counts = LargeCounts()
     messages = [arrives(counts, queue=number) for number in range(10_001)]
