@@ -222,15 +222,7 @@ class Transfer:
         with connection.create_session(AckMode.SESSION_TRANSACTED) as session, self._consumer(session) as consumer:
             producer = session.create_producer(self.only_target)
             under_way = 0
-            while True:
-                message = self._next(consumer, under_way, stop)
-                if message is None:
-                    if not under_way:
-                        return True
-                    if not self._committed(session, under_way, show):
-                        return False
-                    self.returning = under_way = 0
-                    continue  # Artemis sends no more of a paged queue before it has room for what is unacknowledged
+            while (message := self._next(consumer, under_way, stop)) is not None:
                 self.returning = under_way + 1
                 target = self.target(message)
                 if target is None:
@@ -249,6 +241,7 @@ class Transfer:
                         return False
                     under_way = 0
                 self.returning = under_way
+            return not under_way or self._committed(session, under_way, show)
 
     def _committed(self, session: Session, under_way: int, show: Counter) -> bool:
         """Commit. Return False if the broker refused one of the messages, so that none was moved."""

@@ -87,14 +87,18 @@ class Transport(base.Transport):
         first = next((one for one in found if one is not None and one.alive), connection)
         if first is not connection:
             connection.close()  # another thread was quicker, and the program would use both
-        first.owes, past.bereft = past.bereft or first.owes, False
+        first.owes, past.bereft = (past.bereft or first.owes) and not first.consuming, False
         return first
 
     @staticmethod
-    def _note_consumers(lost: Connection) -> None:
-        """Let the next connection tell the program, if it waits for messages and opens no consumers before."""
+    def _note_consumers(lost: Connection) -> bool:
+        """Let the next connection tell the program, if it waits for messages and opens no consumers before. Return
+        whether the connection had consumers.
+        """
         if lost.consuming:
             _pasts.setdefault(lost.client, _Past()).bereft = True
+            return True
+        return False
 
     def close_connection(self, connection: Connection) -> None:
         """Close a connection and its channels. A lost connection is closed too, so that its thread ends.
@@ -114,9 +118,9 @@ class Transport(base.Transport):
     def _collect(self, connection: Connection | None) -> None:
         """Forget a connection. kombu calls this for a lost connection, and for each connection in a child of a fork."""
         if connection is not None:
-            known = connection.closed
+            noted = connection.closed or self._note_consumers(connection)
             connection.forget()
-            if not known:  # not before the end, because until then another thread may open consumers
+            if not noted:  # until then another thread may have opened consumers
                 self._note_consumers(connection)
 
     def verify_connection(self, connection: Connection) -> bool:

@@ -156,7 +156,7 @@ class Inbound(Protocol):
 
     @property
     def likely_failures(self) -> int:
-        """How often messages failed that look like this one, if they have no id and the broker does not count their
+        """How often messages failed that look like this one, if they have no id and the broker may not count their
         deliveries. At most 2. They let this message wait (S115), and do not count otherwise."""
         ...
 

@@ -125,6 +125,18 @@ def test_threads_that_connect_at_the_same_time_get_one_connection(line: Line, mo
     own.close()
 
 
+def test_a_program_with_consumers_is_not_told_to_open_them_again(line: Line) -> None:
+    """Another thread gave up a connection with consumers, and both threads connect. One has its consumers already."""
+    transport = line.connection.transport
+    with line.consumer():
+        own = line.own()
+        transport._note_consumers(own)
+        assert transport.establish_connection() is own
+        line.publish(line.connection.Producer(), "one")
+        line.connection.drain_events(timeout=30)
+    assert line.bodies == ["one"]
+
+
 def test_a_producer_of_a_channel_publishes_again_when_the_broker_is_back(line: Line) -> None:
     """It raised an AttributeError of kombu, because its channel had no connection before there was a new one."""
     producer = kombu.Producer(line.connection.channel(), auto_declare=False)

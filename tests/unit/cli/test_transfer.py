@@ -93,17 +93,6 @@ def test_each_message_goes_where_the_one_question_said(guarantee: str) -> None:
     assert asked == messages
 
 
-def test_a_transfer_goes_on_when_its_commit_has_made_room_for_more() -> None:
-    """Artemis sends no more of a paged queue while too much is unacknowledged. 255 of 300 messages were left."""
-    messages = [_Received(text) for text in ("a", "b", "c")]
-    login, session = broker_with([*messages[:2], None, messages[2], None, None], "atomic")
-    session.create_consumer.return_value.receive_nowait.return_value = None
-    with closing(Stop()) as stop:
-        moved = Transfer("source", lambda _: Queue("t")).run(login, Pace(None, stop), stop, lambda count, note: None)
-    assert moved == 3
-    assert session.commit.call_count == 2
-
-
 @pytest.mark.parametrize(("limit", "prefetch"), [(None, 8), (3, 3)], ids=["all", "limited"])
 def test_a_transaction_does_not_fill_the_window_of_its_consumer(limit: int | None, prefetch: int) -> None:
     """The log warned that the consumer holds as many as it may. A limited move takes no more than its limit."""
