@@ -477,7 +477,8 @@ class Service:
         finished in time.
 
         The stop runs in a thread or task of its own. A listener or scheduled function that calls this method does not
-        wait for the stop, because the stop waits for the caller. So does a signal handler that interrupts the start.
+        wait for the stop, because the stop waits for the caller. A signal handler that interrupts a start does not wait
+        either, because the start goes on behind the handler.
         """
         if not self._running:
             return self._in_time

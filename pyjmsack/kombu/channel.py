@@ -34,6 +34,7 @@ __all__ = ["Channel"]
 log = get_logger("pyjmsack.kombu")
 _PREDECLARED = {f"amq.{kind.value}": kind.value for kind in ExchangeKind}
 _TRANSIENT = 1
+_CLOSED = "the channel is closed; its unacknowledged messages are delivered again"
 _MARK = "pyjmsack_mark"
 """The name of a property that has the same value in each try of one ``publish`` of kombu. Only the value is sent, as
 the duplicate mark of the message."""
@@ -103,15 +104,19 @@ class Channel(virtual.Channel):
         """
         connection = self.connection
         if connection is None or self.closed:
-            raise ConnectionLostException("the channel is closed; its unacknowledged messages are delivered again")
+            raise ConnectionLostException(_CLOSED)
         connection.check()
         return connection
 
     @property
     def state(self) -> Any:
-        """What was declared on the connection."""
+        """What was declared on the connection.
+
+        Raises:
+            ConnectionLostException: kombu has replaced the connection of the channel.
+        """
         if self.connection is None:
-            raise ConnectionLostException("the channel is closed; its unacknowledged messages are delivered again")
+            raise ConnectionLostException(_CLOSED)
         return self.connection.state
 
     @property

@@ -73,15 +73,7 @@ class Transport(base.Transport):
         """
         client = self.client  # kombu takes it away if another thread gives the connection up meanwhile
         connection, past = Connection(client, settings_of(client)), _pasts.setdefault(client, _Past())
-        for made in [*past.made]:
-            old = made()
-            if old is None or old.closed or old.error is not None:
-                with suppress(ValueError):  # another thread was quicker
-                    past.made.remove(made)
-            if old is not None and (old.closed or old.error is not None):
-                if not old.closed:
-                    self._note_consumers(old)
-                old.replaced()
+        self._end_unusable(past)
         past.made.append(ref(connection))
         found = (made() for made in [*past.made])
         first = next((one for one in found if one is not None and one.alive), connection)
@@ -89,6 +81,19 @@ class Transport(base.Transport):
             connection.close()  # another thread was quicker, and the program would use both
         first.owes, past.bereft = (past.bereft or first.owes) and not first.consuming, False
         return first
+
+    def _end_unusable(self, past: _Past) -> None:
+        """Close the connections that are lost, and take them and the closed ones away from their channels."""
+        for made in [*past.made]:
+            old = made()
+            if old is not None and not old.closed and old.error is None:
+                continue
+            with suppress(ValueError):  # another thread was quicker
+                past.made.remove(made)
+            if old is not None:
+                if not old.closed:
+                    self._note_consumers(old)
+                old.replaced()
 
     @staticmethod
     def _note_consumers(lost: Connection) -> bool:

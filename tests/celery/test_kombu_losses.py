@@ -44,6 +44,15 @@ class Line:
         self.wire.heal()
         return lost
 
+    def publish_while_away(self, producer: Any, body: Any) -> None:
+        """Publish in vain while the broker is away. Afterwards the broker is back."""
+        lost = self.own()
+        self.wire.cut()
+        wait_until(lambda: not lost.alive)
+        with pytest.raises(OperationalError):
+            self.publish(producer, body)
+        self.wire.heal()
+
     def publish(self, producer: Any, body: Any) -> None:
         """Publish as Celery does."""
         name = self.queue.name
@@ -69,12 +78,7 @@ def test_a_producer_that_failed_while_the_broker_was_away_publishes_again(line: 
     """Celery beat keeps one producer. Its channel belonged to the lost connection for ever."""
     producer = line.connection.Producer(auto_declare=False)
     line.publish(producer, "one")
-    lost = line.own()
-    line.wire.cut()
-    wait_until(lambda: not lost.alive)
-    with pytest.raises(OperationalError):
-        line.publish(producer, "two")
-    line.wire.heal()
+    line.publish_while_away(producer, "two")
     for body in ("three", "four"):
         line.publish(producer, body)
     with line.consumer():
@@ -141,12 +145,7 @@ def test_a_producer_of_a_channel_publishes_again_when_the_broker_is_back(line: L
     """It raised an AttributeError of kombu, because its channel had no connection before there was a new one."""
     producer = kombu.Producer(line.connection.channel(), auto_declare=False)
     line.publish(producer, "one")
-    lost = line.own()
-    line.wire.cut()
-    wait_until(lambda: not lost.alive)
-    with pytest.raises(OperationalError):
-        line.publish(producer, "two")
-    line.wire.heal()
+    line.publish_while_away(producer, "two")
     line.publish(producer, "three")
     assert line.connection.default_channel.queue_purge(line.queue.name) == 2
 

@@ -169,7 +169,7 @@ class Ticked:
 
 @pytest.fixture
 def alarm() -> Iterator[Any]:
-    """Returns a function that makes another thread send this process a signal, and sets the handler of the signal."""
+    """Yields a function that sets the handler of SIGUSR1. The handler of before comes back at the end."""
     before = signal.getsignal(signal.SIGUSR1)
 
     def on(handler: Any) -> None:
@@ -181,7 +181,6 @@ def alarm() -> Iterator[Any]:
 
 def test_a_stop_that_ctrl_c_ends_ends_the_run_of_the_app(alarm: Any) -> None:
     """The run of another thread waited for ever, although the app had ended."""
-
     ticked, struck, over = Ticked(stop_timeout=PATIENCE), list[int](), threading.Event()
 
     def interrupted(number: int, _: object) -> None:
