@@ -10,7 +10,7 @@ from pyjmsack.errors import UnsupportedFeatureException
 from pyjmsack.kept import kept
 from pyjmsack.selector import BROKER_DIALECT
 
-__all__ = ["amqp_topic_filter", "stomp_filter"]
+__all__ = ["amqp_topic_filter", "own_names", "stomp_filter"]
 
 _PARTS = r"'(?:[^']|'')*'|\"[^\"]*\"|/\*(?:[^*]|\*(?!/))*(?:\*/)?|[()]|[A-Za-z_$][\w$.]*"
 _SIGNED = re.compile(_PARTS)
@@ -49,7 +49,7 @@ def _replaced(selector: str, replace: Callable[[str], str]) -> str:
 
 
 @kept(256)
-def _own_names(selector: str) -> str:
+def own_names(selector: str) -> str:
     """Return the selector with Artemis' names of the headers."""
     words = {**_NAMES, **(_MODES if "JMSDeliveryMode" in selector else {})}
     return _replaced(selector, lambda token: words.get(token, token))
@@ -72,7 +72,7 @@ def amqp_topic_filter(selector: str, *, no_local: bool) -> str:
     With ``no_local`` the broker writes ``AND`` and a condition of its own behind the filter, so an ``OR`` outside of
     parentheses needs them. Nothing else gets them: another filter would empty a durable subscription (S142).
     """
-    selector = _own_names(selector)
+    selector = own_names(selector)
     if not no_local or not _has_open_or(selector):
         return selector
     prefix = BROKER_DIALECT.match(selector)
@@ -90,11 +90,11 @@ def stomp_filter(selector: str, *, no_local: bool) -> str:
     """
     prefixed = BROKER_DIALECT.match(selector)
     if not no_local:
-        return selector if prefixed else _CONVERT + _own_names(selector)
+        return selector if prefixed else _CONVERT + own_names(selector)
     rest = _replaced(selector, lambda token: token if token.upper() in ("TRUE", "FALSE") else "")
     if prefixed or not _TEXTS_ONLY.fullmatch(rest):
         raise UnsupportedFeatureException(
             "over STOMP, Artemis has no_local only with a selector that compares texts by =, <>, IN and LIKE; use AMQP,"
             " or a selector without numbers, TRUE and FALSE (S147)"
         )
-    return f"({_own_names(selector)})"
+    return f"({own_names(selector)})"
