@@ -355,6 +355,8 @@ def _await(answer: Future[None], patience: float | None) -> None:
     """
     try:
         answer.result(patience)
+    except JMSException:  # from Python 3.11 the next clause takes some of these, too
+        raise
     except FutureTimeoutError:
         raise SendTimedOutException(
             f"the broker did not confirm a copy within jms.sendTimeout ({patience:g} s); the copy may have been stored"

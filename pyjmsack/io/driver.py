@@ -442,22 +442,8 @@ class AsyncioConnector:
         timeout = self._options.connect_timeout
         try:
             await asyncio.wait_for(self._open(endpoint, engine), timeout)
-        except JMSException as error:
-            failed(error)
-        except asyncio.TimeoutError as error:  # before Python 3.11 this is not the built-in TimeoutError
-            failed(
-                _caused(
-                    RequestTimedOutException(
-                        f"no connection to {endpoint} within transport.connectTimeout ({timeout:g} s)"
-                    ),
-                    error,
-                )
-            )
-        except SSLError as error:
-            failed(_caused(handshake_error(endpoint, error), error))
-        except Exception as error:  # OSError, or the error for a host name or a socket option that Python refuses
-            step = _START_ONE if isinstance(error, ConnectionRefusedError) and _is_here(endpoint.host) else ""
-            failed(_caused(ConnectionLostException(f"cannot connect to {endpoint}: {error}{step}"), error))
+        except Exception as error:
+            failed(_connect_error(endpoint, error, timeout))
 
     async def _open(self, endpoint: Endpoint, engine: Engine) -> None:
         options = self._options
@@ -510,6 +496,25 @@ def _is_here(host: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:  # the name of another machine
         return False
+
+
+def _connect_error(endpoint: Endpoint, cause: Exception, timeout: float | None) -> JMSException:
+    """Return the error for a stream that was not opened.
+
+    The system has a time limit of its own for a TCP connect. From Python 3.11 its error has the same class as the error
+    of our limit, but it has a number.
+    """
+    if isinstance(cause, JMSException):
+        return cause
+    error: JMSException
+    if timeout is not None and isinstance(cause, asyncio.TimeoutError) and getattr(cause, "errno", None) is None:
+        error = RequestTimedOutException(f"no connection to {endpoint} within transport.connectTimeout ({timeout:g} s)")
+    elif isinstance(cause, SSLError):
+        error = handshake_error(endpoint, cause)
+    else:  # OSError, or the error for a host name or a socket option that Python refuses
+        step = _START_ONE if isinstance(cause, ConnectionRefusedError) and _is_here(endpoint.host) else ""
+        error = ConnectionLostException(f"cannot connect to {endpoint}: {cause}{step}")
+    return _caused(error, cause)
 
 
 def _caused(error: JMSException, cause: BaseException) -> JMSException:

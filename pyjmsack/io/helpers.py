@@ -55,7 +55,7 @@ class Helpers:
 
     def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
         """Let a thread run ``work``, and return a future of the result. If the future is cancelled before the work has
-        begun, the work is dropped.
+        begun, the work is dropped. If the work raises ``StopIteration``, the future raises ``RuntimeError``.
         """
         future: asyncio.Future[T] = self._loop.create_future()
         self._waiting[future] = work
@@ -99,6 +99,10 @@ class Helpers:
         if not future.done():
             if error is None:
                 future.set_result(result)
+            elif isinstance(error, StopIteration):  # a future of asyncio refuses it, and would never be done
+                wrapped = RuntimeError(f"the work on a thread {self._name} raised StopIteration")
+                wrapped.__cause__ = error
+                future.set_exception(wrapped)
             else:
                 future.set_exception(error)
 

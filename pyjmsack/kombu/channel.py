@@ -499,6 +499,7 @@ class Channel(virtual.Channel):
             return
         connection = self.connection
         if connection is not None and connection.alive:
+            connection.ends_consumers(self)
             for tag in [*self._feeds]:
                 self.basic_cancel(tag)
             self.qos.release_all()

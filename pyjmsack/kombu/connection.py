@@ -72,7 +72,7 @@ class Connection:
         self._told = False
         """Whether a call has raised the error."""
         self._bereft = False
-        """Whether a channel with consumers was closed after the connection was lost."""
+        """Whether a channel with consumers was closed, and the program may not know."""
         self.owes = False
         """Whether :meth:`drain` must say that the consumers of an earlier connection have ended."""
         self.closed = False
@@ -541,10 +541,16 @@ class Connection:
             self.closed = True
             self._end(patience=0.0)
 
+    def ends_consumers(self, channel: Any) -> None:
+        """Remember that a channel with consumers is closed, if the program may not know: the connection is lost, or
+        kombu closes it because it has several brokers, and tries the next one.
+        """
+        if channel.consumed and (self.error is not None or self.client.cycle is not None):
+            self._bereft = True
+
     def close_channel(self, channel: Any) -> None:
         """Forget a channel that has closed itself."""
-        if self.error is not None and channel.consumed:
-            self._bereft = True
+        self.ends_consumers(channel)
         with suppress(ValueError):
             self._used_channel_ids.remove(channel.channel_id)
         with suppress(ValueError):

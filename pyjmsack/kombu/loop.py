@@ -11,7 +11,6 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, TypeVar
 
 from pyjmsack import ConnectionLostException
@@ -76,6 +75,7 @@ class LoopThread:
         Raises:
             ConnectionLostException: the loop has ended, before the call or during it.
             TimeoutError: the time is over.
+            BaseException: what the coroutine raises.
         """
         try:
             self._check()
@@ -91,9 +91,6 @@ class LoopThread:
             return answer.result(timeout)
         except CancelledError as error:
             raise ConnectionLostException("the connection to the broker was closed during the call") from error
-        except FutureTimeoutError as error:  # on Python 3.10 this is another class than TimeoutError
-            answer.cancel()
-            raise TimeoutError(f"the call to the broker took more than {timeout} s") from error
         except BaseException:
             answer.cancel()
             raise

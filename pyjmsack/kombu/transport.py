@@ -79,7 +79,9 @@ class Transport(base.Transport):
         first = next((one for one in found if one is not None and one.alive), connection)
         if first is not connection:
             connection.close()  # another thread was quicker, and the program would use both
-        first.owes, past.bereft = (past.bereft or first.owes) and not first.consuming, False
+        first.owes, past.bereft = past.bereft or first.owes, False
+        if first.consuming:
+            first.owes = False
         return first
 
     def _end_unusable(self, past: _Past) -> None:
@@ -111,7 +113,8 @@ class Transport(base.Transport):
         Args:
             connection: the connection that :meth:`establish_connection` returned.
         """
-        if connection.error is not None and not connection.closed:
+        # kombu closes a connection that works if it has several brokers, and a call took too long
+        if not connection.closed and (connection.error is not None or connection.client.cycle is not None):
             self._note_consumers(connection)
         try:
             for channel in [*connection.channels]:

@@ -18,7 +18,6 @@ import threading
 from _thread import allocate_lock
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -253,11 +252,11 @@ class Answer:
 
         Raises:
             CancelledError: the coroutine, or the loop, has ended.
-            FutureTimeoutError: the time is over.
+            TimeoutError: the time is over.
         """
         try:
             if not self._gate.wait(timeout):
-                raise FutureTimeoutError
+                raise TimeoutError(f"the call to the broker took more than {timeout} s")
         finally:
             self._gate.close()
         self._coroutine.close()  # if the loop has ended without it

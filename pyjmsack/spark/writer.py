@@ -272,12 +272,12 @@ def _confirm(done: Sent, pending: _Pending, number: int, options: Options) -> No
         try:
             future.result(max(0, end - time.monotonic()))
             done.count += 1
+        except JMSException as error:  # first, because from Python 3.11 some of these are Late, too
+            if not _is_final(done, name, error, options):
+                failed = failed or error
         except Late:
             late = f"{left} rows were not confirmed within confirmMs ({options.confirmMs:g} s)"
             failed = failed or SendTimedOutException(late)
-        except JMSException as error:
-            if not _is_final(done, name, error, options):
-                failed = failed or error
     if failed is not None:
         raise failed
 

@@ -228,6 +228,24 @@ def switch(line: Line) -> None:
     line.connection.switch(line.connection.as_uri(include_password=True))
 
 
+@pytest.mark.parametrize("own_channel", [True, False])
+def test_a_program_with_several_brokers_is_told_that_a_switch_ended_its_consumers(
+    line: Line, own_channel: bool
+) -> None:
+    """kombu switches after a send without an answer, also if the connection works. The program then waited for ever."""
+    line.connection.release()
+    line.connection = kombu.Connection(f"jms+{line.wire.url};jms+{line.wire.url}")
+    channel = line.connection.channel() if own_channel else line.connection.default_channel
+    line.connection.Consumer([line.queue], channel=channel).consume()
+    line.connection.maybe_switch_next()
+    with pytest.raises(line.connection.connection_errors, match="consumers with it: open them again"):
+        line.connection.drain_events(timeout=30)
+    line.publish(line.connection.Producer(), "one")
+    with line.consumer():
+        line.connection.drain_events(timeout=30)
+    assert line.bodies == ["one"]
+
+
 @pytest.mark.parametrize("lose", [publish_in_vain, publish_until_it_works, collect, switch])
 def test_a_program_whose_consumers_are_gone_does_not_wait_for_ever(line: Line, lose: Callable[[Line], None]) -> None:
     """kombu replaces the connection, and the new one has no consumers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import socket
 import ssl
@@ -442,6 +443,18 @@ def test_a_refused_connection_of_another_machine_is_no_reason_to_start_a_broker(
     error = opened(f"amqp://{f'[{host}]' if ':' in host else host}")
     assert "cannot connect" in str(error)
     assert "pyjmsack broker" not in str(error)
+
+
+def test_a_connect_that_the_system_gives_up_is_a_lost_connection_s129(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From Python 3.11 this was taken for our own time limit. Without a limit the caller waited for ever."""
+
+    async def give_up(*_: object, **__: object) -> None:
+        raise TimeoutError(errno.ETIMEDOUT, "Connection timed out")
+
+    monkeypatch.setattr("pyjmsack.io.driver.Names.look_up", give_up)
+    error = opened("amqp://10.0.0.1?transport.connectTimeout=0")
+    assert isinstance(error, ConnectionLostException)
+    assert "Connection timed out" in str(error)
 
 
 def test_a_name_that_does_not_exist_is_a_lost_connection_s129() -> None:

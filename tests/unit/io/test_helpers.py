@@ -115,6 +115,18 @@ def test_work_waits_while_the_system_starts_no_thread(monkeypatch: pytest.Monkey
     assert len(refused) == 3
 
 
+def test_work_that_raises_stop_iteration_ends_with_an_error() -> None:
+    """A future of asyncio refuses this error. A listener whose file raised it in ``save_to`` waited for ever."""
+
+    async def main() -> None:
+        helpers = Helpers(asyncio.get_running_loop(), "pyjmsack-test", 1)
+        with pytest.raises(RuntimeError, match="raised StopIteration") as caught:
+            await helpers.run(lambda: next(iter(())))
+        assert isinstance(caught.value.__cause__, StopIteration)
+
+    run(main())
+
+
 def test_a_loop_that_was_closed_meanwhile_is_left_alone() -> None:
     gate = Gate()
 

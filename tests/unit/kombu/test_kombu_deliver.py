@@ -34,7 +34,7 @@ class Wire:
     """The connection of a channel, without a broker: it notes the outcomes of messages."""
 
     def __init__(self) -> None:
-        self.client = SimpleNamespace(transport_options={})
+        self.client = SimpleNamespace(transport_options={}, cycle=None)
         self.settings = SimpleNamespace(largest=10_000_000)
         self.channel_max = 1
         self._used_channel_ids: list[int] = []

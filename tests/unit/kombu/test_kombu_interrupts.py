@@ -79,7 +79,7 @@ class Local(Connection):
     """A connection without a broker, whose loop runs when the test says so."""
 
     def __init__(self) -> None:
-        self.client = SimpleNamespace(transport_options={})
+        self.client = SimpleNamespace(transport_options={}, cycle=None)
         self.settings: Any = SimpleNamespace(largest=10_000_000)
         self.state = BrokerState()
         self.channels = []

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("kombu", reason="the extra celery is not installed")
 from interrupting import Interrupt
 
-from pyjmsack import UnsupportedFeatureException
+from pyjmsack import RequestTimedOutException, UnsupportedFeatureException
 from pyjmsack.kombu.loop import LoopThread
 
 PATIENCE = 20
@@ -60,6 +60,16 @@ def test_a_call_that_takes_too_long_is_cancelled_with_a_timeout_error(loop: Loop
     with pytest.raises(TimeoutError, match=r"took more than 0\.01 s"):
         loop.call(endless(), 0.01)
     loop.call(asyncio.wait_for(ended.wait(), 10))
+
+
+def test_a_call_raises_the_time_out_of_the_broker_so_that_kombu_tries_again(loop: LoopThread) -> None:
+    """From Python 3.11 it was taken for the limit of the call. A Celery worker ended when the broker stood still."""
+
+    async def unanswered() -> None:
+        raise RequestTimedOutException("no answer within jms.requestTimeout (1 s)")
+
+    with pytest.raises(RequestTimedOutException, match="no answer within"):
+        loop.call(unanswered())
 
 
 @pytest.mark.parametrize("part", ["thread", "socket"])
