@@ -369,18 +369,24 @@ class Channel(virtual.Channel):
         Args:
             consumer_tag: the name that :meth:`basic_consume` got.
         """
-        found = self._feeds.get(consumer_tag)
-        if found is None:
-            return
-        feed, connection = found[0], self.connection
-        if connection is not None and connection.alive:
-            connection.cancel(feed)
-            if connection.queues.is_temporary(feed.queue) and connection.consumers(feed.queue) <= 1:
-                connection.call(connection.queues.forget(feed.queue))
-                self.state.queue_bindings_delete(feed.queue)
-        self._consumers.discard(consumer_tag)
-        self._tag_to_queue.pop(consumer_tag, None)
-        self._feeds.pop(consumer_tag, None)
+        if consumer_tag in self._feeds:
+            self._end_consumers([consumer_tag])
+
+    def _end_consumers(self, tags: list[str]) -> None:
+        """End consumers, all at the same time, because the end of each takes long if the broker stands still."""
+        connection, feeds = self.connection, [self._feeds[tag][0] for tag in tags]
+        if connection is not None and not connection.alive:
+            connection = None
+        if connection is not None and feeds:
+            connection.cancel(feeds)
+        for tag, feed in zip(tags, feeds, strict=True):
+            queue = feed.queue
+            if connection is not None and connection.queues.is_temporary(queue) and connection.consumers(queue) <= 1:
+                connection.call(connection.queues.forget(queue))
+                self.state.queue_bindings_delete(queue)
+            self._consumers.discard(tag)
+            self._tag_to_queue.pop(tag, None)
+            self._feeds.pop(tag, None)
 
     def deliver(self, delivery: Delivery) -> bool:
         """Give a message to the callback of its consumer. Return False if the consumer was cancelled meanwhile.
@@ -500,8 +506,7 @@ class Channel(virtual.Channel):
         connection = self.connection
         if connection is not None and connection.alive:
             connection.ends_consumers(self)
-            for tag in [*self._feeds]:
-                self.basic_cancel(tag)
+            self._end_consumers([*self._feeds])
             self.qos.release_all()
         self.closed = True
         if connection is not None:

@@ -241,16 +241,17 @@ class Connection:
         keep(feed)
         self.owes = False
 
-    def cancel(self, feed: Feed) -> None:
-        """End a consumer of kombu. Messages that kombu has not got yet go back to the broker. A second call is fine."""
-        self.call(self._cancel(feed))
+    def cancel(self, feeds: list[Feed]) -> None:
+        """End consumers of kombu. Messages that kombu has not got yet go back to the broker. A second call is fine."""
+        self.call(self._cancel(feeds))
 
-    async def _cancel(self, feed: Feed) -> None:
-        # a task of its own, which goes on if a signal handler cuts the wait for it
-        ending = asyncio.get_running_loop().create_task(self._ended(feed))
-        self._closing.add(ending)
-        ending.add_done_callback(self._closing.discard)
-        await asyncio.shield(ending)
+    async def _cancel(self, feeds: list[Feed]) -> None:
+        # tasks of their own, which go on if a signal handler cuts the wait for them
+        endings = [asyncio.get_running_loop().create_task(self._ended(feed)) for feed in feeds]
+        for ending in endings:
+            self._closing.add(ending)
+            ending.add_done_callback(self._closing.discard)
+        await asyncio.gather(*map(asyncio.shield, endings))
 
     async def _ended(self, feed: Feed) -> None:
         await feed.close()

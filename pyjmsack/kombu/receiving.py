@@ -282,9 +282,14 @@ class Feed:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
         self.window.wake()  # these lanes do not ask any more
-        while self._own:
-            with suppress(JMSException):  # the consumer has ended, because the connection was lost
-                await self._own.pop().close()
+        own = [*self._own]
+        self._own.clear()
+        await asyncio.gather(*map(self._end, own))
+
+    @staticmethod
+    async def _end(consumer: MessageConsumer) -> None:
+        with suppress(JMSException):  # the consumer has ended, because the connection was lost
+            await consumer.close()
 
     async def _run(self, lane: Lane) -> None:
         try:

@@ -127,6 +127,10 @@ class Transport(base.Transport):
         """Forget a connection. kombu calls this for a lost connection, and for each connection in a child of a fork."""
         if connection is not None:
             noted = connection.closed or self._note_consumers(connection)
+            if connection.alive:  # a call took too long; the broker would count a failure of each message otherwise
+                for channel in [*connection.channels]:
+                    with suppress(JMSException):  # the connection was lost meanwhile
+                        channel.qos.release_all()
             connection.forget()
             if not noted:  # until then another thread may have opened consumers
                 self._note_consumers(connection)

@@ -228,6 +228,21 @@ def switch(line: Line) -> None:
     line.connection.switch(line.connection.as_uri(include_password=True))
 
 
+def test_a_connection_that_kombu_gives_up_although_it_works_counts_no_delivery(line: Line) -> None:
+    """A send without an answer makes kombu do so. Artemis counted a failure each time, until a dead letter was made."""
+    counts: list[int] = []
+
+    def take(body: Any, message: Any) -> None:
+        counts.append(message.properties["delivery_info"]["delivery_count"])
+
+    line.publish(line.connection.Producer(), "one")
+    for _ in range(3):
+        line.consumer(take).consume()
+        line.connection.drain_events(timeout=30)
+        line.connection.collect()
+    assert counts == [1, 1, 1]
+
+
 @pytest.mark.parametrize("own_channel", [True, False])
 def test_a_program_with_several_brokers_is_told_that_a_switch_ended_its_consumers(
     line: Line, own_channel: bool

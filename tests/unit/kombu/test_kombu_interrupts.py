@@ -498,8 +498,8 @@ class Ending(Local):
         self.ended: list[str] = []
         self.queues: Any = SimpleNamespace(is_temporary=lambda _: False)
 
-    def cancel(self, feed: Any) -> None:
-        self.ended.append(feed.tag)
+    def cancel(self, feeds: Any) -> None:
+        self.ended += [feed.tag for feed in feeds]
 
 
 def test_the_end_of_a_consumer_that_was_interrupted_can_be_repeated() -> None:
@@ -537,6 +537,19 @@ def test_a_consumer_whose_start_was_interrupted_can_be_ended(monkeypatch: pytest
     connection.end()
 
 
+def test_a_channel_ends_its_consumers_at_the_same_time() -> None:
+    """At a broker that stands still the end of each takes ten seconds."""
+    connection = Ending()
+    calls: list[list[str]] = []
+    connection.cancel = lambda feeds: calls.append([feed.tag for feed in feeds])  # type: ignore[method-assign]
+    channel = Channel(connection)
+    for tag in ("one", "two"):
+        channel.basic_consume("tasks", False, print, tag)
+    channel.close()
+    assert (calls, channel.consumed) == ([["one", "two"]], [])
+    connection.end()
+
+
 def test_the_end_of_a_consumer_goes_on_if_nobody_waits_for_it_any_more(make: Callable[[], Local]) -> None:
     """It stopped half-way: the consumer stayed open, and its messages waited for nobody."""
     connection, message = make(), Noted(7)
@@ -552,7 +565,7 @@ def test_the_end_of_a_consumer_goes_on_if_nobody_waits_for_it_any_more(make: Cal
             closed.append("tag")
 
         program.feed.close = close
-        waiting = asyncio.get_running_loop().create_task(connection._cancel(program.feed))
+        waiting = asyncio.get_running_loop().create_task(connection._cancel([program.feed]))
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)

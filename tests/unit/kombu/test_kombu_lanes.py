@@ -73,6 +73,31 @@ def test_a_broker_that_allows_few_consumers_of_a_queue_does_not_end_the_connecti
     assert (source.lanes, queue.consumers) == (ALLOWED, 0)
 
 
+def test_the_lanes_of_a_consumer_end_at_the_same_time() -> None:
+    """At a broker that stands still each took ten seconds, one after another: eight lanes more than a minute."""
+
+    class Slow(Queue):
+        async def close(self) -> None:
+            await super().close()
+            closing.append(self.consumers)
+            if len(closing) == ALLOWED:
+                all_began.set()
+            await all_began.wait()
+
+    closing: list[int] = []
+    all_began = asyncio.Event()
+
+    async def run() -> None:
+        queue = Slow(0)
+        sources = [Source(queue.open, single=True) for _ in range(ALLOWED)]
+        feed = Feed(None, "tag", "tasks", sources, Window(1), Sink(1), prefetch=0, releases=True)
+        await feed.open()
+        await asyncio.wait_for(feed.close(), 60)
+
+    asyncio.run(run())
+    assert closing == [1, 0]
+
+
 def test_a_lane_that_loses_its_consumer_ends_the_connection() -> None:
     class Lost(Queue):
         async def receive(self) -> TextMessage:

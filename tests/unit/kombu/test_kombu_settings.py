@@ -63,6 +63,7 @@ def test_no_wait_is_without_a_limit() -> None:
         ("jms+amqp://h", {"ssl": True}, "has no TLS"),
         ("jms+amqps://h", {"ssl": {"colour": 1}}, "broker_use_ssl: unknown colour"),
         ("jms://h", {}, "write the protocol after a plus sign"),
+        ("jms+amqp://h?jms.sendTimeout=9;jms+amqp://i", {}, "URLs of a list can have no options"),
         ("jms+amqp://h", {"transport_options": {"jms_options": {}}, "ssl": {"ca_certs": "x"}}, "has no TLS"),
     ],
 )
