@@ -12,8 +12,9 @@ a large message in some 1 of 30 runs."""
 class Owed:
     """The messages that the broker has taken from the queue for one link, and sends only when it gets credit.
 
-    Artemis 2.56 may answer a drain before the first frame of a large message. The answer takes the credit of this
-    message and of those behind it. If the messages are settled, they are lost when the link ends. Other messages go
+    Artemis 2.56 may answer a drain before the first frame of a message that it has taken from the queue, above all of a
+    large one. The answer takes the credit of this message and of those behind it. A small message with the only credit
+    of its link was lost in some 1 of 80 drains on a busy machine. If the messages are settled, they are lost when the link ends. Other messages go
     back to the queue then, so nothing is done about them.
 
     Args:
@@ -60,7 +61,7 @@ class Owed:
         self._empty = self._empty + 1 if self.fetching and credit == 1 and left else 0
         if self._empty == _EMPTY:
             self.most = self._empty = 0
-        if not self.fetching and credit > 1:
+        if not self.fetching:
             self.most = max(self.most, left)
         brought = self.fetching and credit == 1 and not left
         return self.wanted() if brought else min(self.wanted(), 1)
