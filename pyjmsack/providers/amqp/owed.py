@@ -14,8 +14,8 @@ class Owed:
 
     Artemis 2.56 may answer a drain before the first frame of a message that it has taken from the queue, above all of a
     large one. The answer takes the credit of this message and of those behind it. A small message with the only credit
-    of its link was lost in some 1 of 80 drains on a busy machine. If the messages are settled, they are lost when the link ends. Other messages go
-    back to the queue then, so nothing is done about them.
+    of its link was lost in some 1 of 80 drains on a busy machine. If the messages are settled, they are lost when the
+    link ends. Other messages go back to the queue then, so nothing is done about them.
 
     Args:
         possible: whether the broker may owe settled messages of this link.

@@ -25,7 +25,7 @@ def test_a_presettled_link_notes_what_may_be_owed_and_gets_it_only_if_it_is_kept
 
 
 def test_a_drain_of_one_credit_that_brings_nothing_is_followed_by_others_s36() -> None:
-    """Artemis answers such a drain too early, too. Each worker of an App has one credit, and lost a message at a stop."""
+    """Artemis answers such a drain too early, too. A worker of an App has one credit, and lost a message at a stop."""
     owed = Owed(possible=True)
     owed.kept = True
     assert [drained(owed, *drain) for drain in [(1, 0), (1, 1)]] == [1, 0]
