@@ -120,9 +120,14 @@ class Channel(virtual.Channel):
         return self.connection.state
 
     @property
+    def feeds(self) -> list[Feed]:
+        """The consumers of this channel."""
+        return [feed for feed, _, _ in [*self._feeds.values()]]
+
+    @property
     def consumed(self) -> list[str]:
         """The names of the queues that this channel consumes, one for each consumer."""
-        return [feed.queue for feed, _, _ in [*self._feeds.values()]]
+        return [feed.queue for feed in self.feeds]
 
     # -- declaring ----------------------------------------------------------------------------------------------
 
@@ -369,17 +374,18 @@ class Channel(virtual.Channel):
         Args:
             consumer_tag: the name that :meth:`basic_consume` got.
         """
-        if consumer_tag in self._feeds:
-            self._end_consumers([consumer_tag])
+        self._end_consumers([consumer_tag])
 
     def _end_consumers(self, tags: list[str]) -> None:
         """End consumers, all at the same time, because the end of each takes long if the broker stands still."""
-        connection, feeds = self.connection, [self._feeds[tag][0] for tag in tags]
+        found = {tag: self._feeds.get(tag) for tag in tags}  # another thread may have ended one
+        feeds = {tag: one[0] for tag, one in found.items() if one is not None}
+        connection = self.connection
         if connection is not None and not connection.alive:
             connection = None
         if connection is not None and feeds:
-            connection.cancel(feeds)
-        for tag, feed in zip(tags, feeds, strict=True):
+            connection.cancel([*feeds.values()])
+        for tag, feed in feeds.items():
             queue = feed.queue
             if connection is not None and connection.queues.is_temporary(queue) and connection.consumers(queue) <= 1:
                 connection.call(connection.queues.forget(queue))

@@ -245,6 +245,21 @@ class Connection:
         """End consumers of kombu. Messages that kombu has not got yet go back to the broker. A second call is fine."""
         self.call(self._cancel(feeds))
 
+    def cancel_all(self, patience: float | None = None) -> None:
+        """End the consumers of all channels at the same time, because each takes long if the broker stands still. The
+        channels keep them, and end them once more.
+
+        Args:
+            patience: seconds to wait. The consumers end after this time, too. ``None`` means no limit.
+
+        Raises:
+            ConnectionLostException: the connection is lost.
+            TimeoutError: the time is over.
+        """
+        if self.alive:
+            feeds = [feed for channel in [*self.channels] for feed in channel.feeds]
+            self._loop.call(self._cancel(feeds), patience)
+
     async def _cancel(self, feeds: list[Feed]) -> None:
         # tasks of their own, which go on if a signal handler cuts the wait for them
         endings = [asyncio.get_running_loop().create_task(self._ended(feed)) for feed in feeds]

@@ -26,6 +26,10 @@ _BURST: Final = 50
 turn."""
 
 
+_PATIENCE: Final = 1.0
+"""The number of seconds in which consumers end before their connection is given up."""
+
+
 class _Past:
     """What became of the connections to the broker that a :class:`kombu.Connection` made. kombu replaces its transport,
     so the transport cannot know."""
@@ -117,6 +121,8 @@ class Transport(base.Transport):
         if not connection.closed and (connection.error is not None or connection.client.cycle is not None):
             self._note_consumers(connection)
         try:
+            with suppress(JMSException):  # the connection was lost
+                connection.cancel_all()
             for channel in [*connection.channels]:
                 with suppress(JMSException):  # the channel has ended, because the connection was lost
                     channel.close()
@@ -127,13 +133,26 @@ class Transport(base.Transport):
         """Forget a connection. kombu calls this for a lost connection, and for each connection in a child of a fork."""
         if connection is not None:
             noted = connection.closed or self._note_consumers(connection)
-            if connection.alive:  # a call took too long; the broker would count a failure of each message otherwise
-                for channel in [*connection.channels]:
-                    with suppress(JMSException):  # the connection was lost meanwhile
-                        channel.qos.release_all()
-            connection.forget()
+            try:
+                if connection.alive:  # a call took too long
+                    self._give_back(connection)
+            finally:  # also if a signal handler has raised, because the consumers have ended
+                connection.forget()
             if not noted:  # until then another thread may have opened consumers
                 self._note_consumers(connection)
+
+    @staticmethod
+    def _give_back(connection: Connection) -> None:
+        """Give all messages back. Otherwise the broker would count a failure for each of them. The consumers end first,
+        because they would get these messages again.
+        """
+        try:
+            with suppress(JMSException, TimeoutError):  # the connection was lost meanwhile, or the broker stands still
+                connection.cancel_all(_PATIENCE)
+        finally:  # also if a signal handler has raised
+            for channel in [*connection.channels]:
+                with suppress(JMSException):
+                    channel.qos.release_all()
 
     def verify_connection(self, connection: Connection) -> bool:
         """Return True if a connection can be used. Also return True for a lost connection with consumers until a call
