@@ -389,7 +389,7 @@ class Channel(virtual.Channel):
             queue = feed.queue
             if connection is not None and connection.queues.is_temporary(queue) and connection.consumers(queue) <= 1:
                 connection.call(connection.queues.forget(queue))
-                self.state.queue_bindings_delete(queue)
+                connection.state.queue_bindings_delete(queue)
             self._consumers.discard(tag)
             self._tag_to_queue.pop(tag, None)
             self._feeds.pop(tag, None)

@@ -19,10 +19,13 @@ class Owed:
 
     Args:
         possible: whether the broker may owe settled messages of this link.
+        pulls: whether each message is asked for by a caller (prefetch 0). If such a drain of one credit brings nothing,
+            nearly always nobody sent a message. To ask again would get a message that no caller wants.
     """
 
-    def __init__(self, *, possible: bool = False) -> None:
+    def __init__(self, *, possible: bool = False, pulls: bool = False) -> None:
         self._possible = possible
+        self._pulls = pulls
         self.most = 0
         """The most messages that the broker may owe. The next messages that arrive are these."""
         self.kept = False
@@ -61,7 +64,7 @@ class Owed:
         self._empty = self._empty + 1 if self.fetching and credit == 1 and left else 0
         if self._empty == _EMPTY:
             self.most = self._empty = 0
-        if not self.fetching:
+        if not self.fetching and (credit > 1 or not self._pulls):
             self.most = max(self.most, left)
         brought = self.fetching and credit == 1 and not left
         return self.wanted() if brought else min(self.wanted(), 1)

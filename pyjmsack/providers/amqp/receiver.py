@@ -166,7 +166,7 @@ class AmqpReceiver(AmqpLink):
             ask_again=self._ask_again,
             overdue=self._drain_overdue,
             progress=lambda: (self.caution.arrived, self._link.arriving),
-            owed=Owed(possible=answers_early and info.presettled and not info.browser),
+            owed=Owed(possible=answers_early and info.presettled and not info.browser, pulls=info.prefetch == 0),
         )
         self._spool_over = spool_over if spool_over is not None and spool_over < max_size else None
         self._arrivals = Arrivals(connector, spool_directory, max_size, self._take, self._written)

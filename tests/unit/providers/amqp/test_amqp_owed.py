@@ -32,6 +32,13 @@ def test_a_drain_of_one_credit_that_brings_nothing_is_followed_by_others_s36() -
     assert [drained(owed, *drain) for drain in [(1, 0), (1, 0), (1, 0), (1, 0)]] == [1, 1, 1, 0]
 
 
+def test_a_receive_that_brings_nothing_lets_no_later_drain_take_a_message_that_nobody_asked_for_s36() -> None:
+    owed = Owed(possible=True, pulls=True)
+    assert drained(owed, 1, 0) == 0
+    owed.kept = True
+    assert owed.wanted() == 0
+
+
 def test_three_single_credits_that_bring_nothing_end_the_drains() -> None:
     """S36: a single credit that brings a message is followed by credit for all the others."""
     owed = Owed(possible=True)
