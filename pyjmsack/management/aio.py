@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 
 from pyjmsack import JMSException, Message, Queue
 from pyjmsack.aio import ConnectionFactory, Session
+from pyjmsack.aio._runtime import thread_of
 from pyjmsack.management._asking import TIMEOUT, Verbs, explained, understood, verbs_of
 from pyjmsack.management.artemis import ADDRESS, answer_of, removal_message, request_message
 from pyjmsack.management.classic import Classic
@@ -25,10 +27,8 @@ from pyjmsack.management.model import (
 __all__ = ["Manager"]
 
 T = TypeVar("T")
-Ask = Callable[[Request], Awaitable[Any]]
-
-_LARGE = 1 << 18
-"""An answer with more characters than this number is read on a thread."""
+Ask = Callable[[Request], Awaitable[Callable[[], Any]]]
+"""Sends a request, and returns a function that reads the answer. The function may take long."""
 
 
 class Manager:
@@ -41,8 +41,8 @@ class Manager:
     :class:`pyjmsack.RequestTimedOutException` if no answer comes in time, and
     :class:`pyjmsack.UnsupportedFeatureException` if this broker cannot do what the method asks for.
 
-    ``async with`` or :meth:`open` makes the connection. Requests to Jolokia run on another thread, so that the loop is
-    not blocked.
+    ``async with`` or :meth:`open` makes the connection. The manager has a thread of its own, which speaks with Jolokia
+    and reads the answers one after another, so that the loop is not blocked.
 
     Args:
         factory: makes the connection. It is not used if ``jolokia`` is given.
@@ -60,6 +60,9 @@ class Manager:
         self._verbs: Verbs = Classic()
         self._ask: Ask | None = None
         self._asked: Message | None = None
+        self._opening = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._run_in_thread: Callable[[Callable[[], Any]], asyncio.Future[Any]] | None = None
 
     async def open(self) -> Manager:
         """Connect to the broker. If the manager is connected already, do nothing.
@@ -68,14 +71,21 @@ class Manager:
             UnsupportedFeatureException: the broker is ActiveMQ Classic, and ``jolokia`` is missing.
             JMSException: the broker cannot be reached, or refuses the login.
         """
-        if self._ask is None and self._jolokia is not None:
-            jolokia = self._jolokia
-            self._ask = lambda request: asyncio.to_thread(jolokia.ask, request)
-        if self._ask is None:
-            async with AsyncExitStack() as opened:
-                self._ask = await self._asks_by_messages(opened)
-                self._opened = opened.pop_all()
+        async with self._opening:
+            if self._ask is None and self._jolokia is not None:
+                self._ask = self._asks_jolokia(self._jolokia)
+            if self._ask is None:
+                async with AsyncExitStack() as opened:
+                    self._ask = await self._asks_by_messages(opened)
+                    self._opened = opened.pop_all()
         return self
+
+    @staticmethod
+    def _asks_jolokia(jolokia: Jolokia) -> Ask:
+        async def ask(request: Request) -> Callable[[], Any]:
+            return partial(jolokia.ask, request)
+
+        return ask
 
     async def _asks_by_messages(self, opened: AsyncExitStack) -> Ask:
         connection = await opened.enter_async_context(self._factory.create_connection())
@@ -90,15 +100,13 @@ class Manager:
         except JMSException as error:
             raise explained(error) from error
 
-        async def ask(request: Request) -> Any:
+        async def ask(request: Request) -> Callable[[], Any]:
             self._asked = message = request_message(request)
             try:
                 reply = await requestor.request(message, self._timeout)
             except JMSException as error:
                 raise explained(error) from error
-            if isinstance(reply.body, str) and len(reply.body) > _LARGE:
-                return await asyncio.to_thread(answer_of, request, reply)
-            return answer_of(request, reply)
+            return partial(answer_of, request, reply)
 
         return ask
 
@@ -110,26 +118,30 @@ class Manager:
                 producer = await session.create_producer(Queue(ADDRESS))
                 producer.send_async(removal)
 
-    async def _run(self, steps: Steps[T]) -> T:
+    async def _run(self, verb: Callable[[Verbs], Steps[T]]) -> T:
         await self.open()
         assert self._ask is not None
-        try:
-            request = next(steps)
-            while True:
-                with understood():
-                    try:
-                        answer = await self._ask(request)
-                    except JMSException as error:
-                        request = steps.throw(error)
-                    else:
-                        request = steps.send(answer)
-        except StopIteration as end:
-            value: T = end.value
-            return value
+        steps = verb(self._verbs)
+        request, value = _advanced(partial(next, steps))
+        while request is not None:
+            try:
+                read = await self._ask(request)
+            except JMSException as error:
+                read = partial(_raised, error)
+            request, value = await self._in_thread(partial(_next_step, steps, read))
+        return value  # type: ignore[no-any-return]  # of the steps
+
+    def _in_thread(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+        """Run a function in the thread of the manager. The executor of the loop is not used, because its few threads
+        serve the whole program, and a broker that does not answer would keep them."""
+        loop = asyncio.get_running_loop()
+        if self._run_in_thread is None or self._loop is not loop:
+            self._loop, self._run_in_thread = loop, thread_of(loop, "pyjmsack-management")
+        return self._run_in_thread(work)
 
     async def broker(self) -> BrokerStatus:
         """Return name, kind and version of the broker."""
-        return await self._run(self._verbs.broker())
+        return await self._run(lambda verbs: verbs.broker())
 
     async def queues(self, pattern: str = "*") -> list[QueueStatus]:
         """Return the queues whose names fit a pattern, sorted by name.
@@ -138,7 +150,7 @@ class Manager:
             pattern: a pattern as in a shell: ``*`` stands for any text, ``?`` for one character, and ``[ab]`` for a or
                 b. Case matters.
         """
-        return await self._run(self._verbs.queues(pattern))
+        return await self._run(lambda verbs: verbs.queues(pattern))
 
     async def queue(self, name: str) -> QueueStatus:
         """Return the state of one queue.
@@ -149,7 +161,7 @@ class Manager:
         Raises:
             UnknownQueueError: there is no such queue. Its ``nearest`` has names that look alike.
         """
-        return await self._run(self._verbs.queue(name))
+        return await self._run(lambda verbs: verbs.queue(name))
 
     async def oldest(self, queue: str) -> float | None:
         """Return the age of the first message in the queue, in seconds.
@@ -163,7 +175,7 @@ class Manager:
             UnknownQueueError: there is no such queue.
             UnsupportedFeatureException: the broker is ActiveMQ Classic, which does not tell the age.
         """
-        return await self._run(self._verbs.oldest(queue))
+        return await self._run(lambda verbs: verbs.oldest(queue))
 
     async def consumers(self, queue: str | None = None) -> list[ConsumerStatus]:
         """Return the consumers of one queue, or of all queues.
@@ -171,11 +183,11 @@ class Manager:
         Args:
             queue: the name of the queue. ``None`` means all queues. If no queue has this name, the list is empty.
         """
-        return await self._run(self._verbs.consumers(queue))
+        return await self._run(lambda verbs: verbs.consumers(queue))
 
     async def connections(self) -> list[ConnectionStatus]:
         """Return the connections of all clients."""
-        return await self._run(self._verbs.connections())
+        return await self._run(lambda verbs: verbs.connections())
 
     async def count(self, queue: str, selector: str | None = None) -> int:
         """Return the number of messages in a queue.
@@ -189,7 +201,7 @@ class Manager:
             InvalidSelectorException: the broker cannot read the selector.
             UnsupportedFeatureException: a selector is given, and the broker is ActiveMQ Classic.
         """
-        return await self._run(self._verbs.count(queue, selector))
+        return await self._run(lambda verbs: verbs.count(queue, selector))
 
     async def purge(self, queue: str, selector: str | None = None) -> int:
         """Destroy messages of a queue, for ever. Messages that consumers hold stay.
@@ -205,7 +217,7 @@ class Manager:
             UnknownQueueError: there is no such queue.
             InvalidSelectorException: the broker cannot read the selector.
         """
-        return await self._run(self._verbs.purge(queue, selector))
+        return await self._run(lambda verbs: verbs.purge(queue, selector))
 
     async def move(self, source: str, target: str, selector: str | None = None, *, limit: int | None = None) -> int:
         """Let the broker move messages to another queue.
@@ -225,7 +237,7 @@ class Manager:
             UnknownQueueError: one of the queues does not exist.
             InvalidSelectorException: the broker cannot read the selector.
         """
-        return await self._run(self._verbs.move(source, target, selector, limit))
+        return await self._run(lambda verbs: verbs.move(source, target, selector, limit))
 
     async def retry(self, queue: str, selector: str | None = None) -> int:
         """Let the broker send each dead letter back to the queue that the letter came from.
@@ -243,7 +255,7 @@ class Manager:
             InvalidSelectorException: the broker cannot read the selector.
             UnsupportedFeatureException: the broker is ActiveMQ Classic, whose retry loses the dead letters of topics.
         """
-        return await self._run(self._verbs.retry(queue, selector))
+        return await self._run(lambda verbs: verbs.retry(queue, selector))
 
     async def pause(self, queue: str) -> None:
         """Stop the deliveries of a queue until :meth:`resume`. The queue still takes new messages. A restart of the
@@ -255,7 +267,7 @@ class Manager:
         Raises:
             UnknownQueueError: there is no such queue.
         """
-        await self._run(self._verbs.pause(queue))
+        await self._run(lambda verbs: verbs.pause(queue))
 
     async def resume(self, queue: str) -> None:
         """Let a paused queue deliver again.
@@ -266,7 +278,7 @@ class Manager:
         Raises:
             UnknownQueueError: there is no such queue.
         """
-        await self._run(self._verbs.resume(queue))
+        await self._run(lambda verbs: verbs.resume(queue))
 
     async def create_queue(self, name: str) -> None:
         """Create a queue. An existing queue stays as it is.
@@ -274,7 +286,7 @@ class Manager:
         Args:
             name: the name of the queue.
         """
-        await self._run(self._verbs.create_queue(name))
+        await self._run(lambda verbs: verbs.create_queue(name))
 
     async def delete_queue(self, name: str) -> None:
         """Delete a queue with its messages, for ever.
@@ -286,7 +298,7 @@ class Manager:
             UnknownQueueError: there is no such queue.
             JMSException: the queue still has consumers.
         """
-        await self._run(self._verbs.delete_queue(name))
+        await self._run(lambda verbs: verbs.delete_queue(name))
 
     async def close(self) -> None:
         """Close the connection. A second call has no effect."""
@@ -300,3 +312,25 @@ class Manager:
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} of {type(self._verbs).__name__}>"
+
+
+def _advanced(call: Callable[[], Request]) -> tuple[Request | None, Any]:
+    """Return the next request of some steps, or ``None`` and the result of the steps."""
+    try:
+        return call(), None
+    except StopIteration as end:
+        return None, end.value
+
+
+def _next_step(steps: Steps[Any], read: Callable[[], Any]) -> tuple[Request | None, Any]:
+    """Read an answer, and give it to the steps, as :func:`_advanced`."""
+    with understood():
+        try:
+            answer = read()
+        except JMSException as error:
+            return _advanced(partial(steps.throw, error))
+        return _advanced(partial(steps.send, answer))
+
+
+def _raised(error: JMSException) -> NoReturn:
+    raise error

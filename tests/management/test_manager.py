@@ -230,6 +230,18 @@ def test_a_manager_over_stomp_leaves_no_queue_behind(
         wait_until(lambda: manager.queues(name) == [])
 
 
+def test_an_asyncio_manager_opens_itself_once(brokers: Callable[[str], Served]) -> None:
+    """The first call asked Artemis as if it were Classic, and several first calls left connections open."""
+
+    async def ask() -> list[str]:
+        manager = aio_management.Manager(aio.ConnectionFactory(brokers("artemis").amqp_url))
+        told = [status.product for status in await asyncio.gather(*(manager.broker() for _ in range(3)))]
+        await manager.close()
+        return told
+
+    assert asyncio.run(ask()) == ["artemis"] * 3
+
+
 def test_the_asyncio_manager_says_the_same(managed: Managed, queue_name: str) -> None:
     put(managed.amqp_url, queue_name, 2)
 

@@ -7,14 +7,17 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from polling import eventually
 
 from pyjmsack import ConnectionFactory, JMSException, RequestTimedOutException, aio
 from pyjmsack import management as blocking
 from pyjmsack.management import aio as tasks
+from pyjmsack.management.classic import Classic
 from pyjmsack.management.jolokia import Jolokia
 from pyjmsack.management.model import Request
 
@@ -176,3 +179,40 @@ def test_a_large_answer_is_read_after_its_head(server: Server) -> None:
     with blocking.Manager(ConnectionFactory(FACTORY), jolokia=url) as manager, pytest.raises(JMSException) as caught:
         manager.queues()
     assert "KiB" not in str(caught.value)
+
+
+def test_a_silent_broker_does_not_keep_the_executor_of_the_program(server: Server) -> None:
+    """Some silent consoles kept all its threads for 30 s, and with them the lookups of names."""
+
+    async def main() -> int:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        url, requests = server(b"HTTP/1.1 200 OK\r\n", pause=60)
+        manager = tasks.Manager(aio.ConnectionFactory(FACTORY), jolokia=url)
+        asking = asyncio.ensure_future(manager.broker())
+        await eventually(lambda: bool(requests))
+        free = await asyncio.wait_for(asyncio.to_thread(int, "7"), 20)
+        asking.cancel()
+        return free
+
+    assert asyncio.run(main()) == 7
+
+
+def test_answers_are_read_in_the_thread_of_the_manager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of a million names stopped the loop of the program for ten seconds."""
+    threads: list[str] = []
+
+    class Verbs(Classic):
+        def broker(self) -> Any:
+            for _ in range(2):
+                yield Request("broker")
+                threads.append(threading.current_thread().name)
+            return "done"
+
+    async def main() -> Any:
+        manager = tasks.Manager(aio.ConnectionFactory(FACTORY), jolokia="http://localhost:1/api/jolokia")
+        manager._verbs = Verbs()
+        return await manager.broker()
+
+    monkeypatch.setattr(Jolokia, "ask", lambda self, request: threads.append(threading.current_thread().name))
+    assert asyncio.run(main()) == "done"
+    assert threads == ["pyjmsack-management"] * 4
