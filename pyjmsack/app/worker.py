@@ -17,6 +17,7 @@ from pyjmsack.destination import Destination, TemporaryQueue, TemporaryTopic
 from pyjmsack.errors import (
     ConnectionLostException,
     IllegalStateException,
+    InvalidDestinationException,
     JMSException,
     MessageFormatException,
     RequestTimedOutException,
@@ -33,7 +34,8 @@ __all__ = ["Counts", "Worker"]
 log = get_logger("pyjmsack.app")
 DRAIN: Final = 10.0
 """Seconds to wait for the last messages of a consumer in no-acknowledgement mode."""
-
+_HONEST: Final = 10_000
+"""Nobody but an attacker writes a correlation id or a message id with more characters."""
 
 _MAY_SUCCEED_LATER: Final = (
     ConnectionLostException,
@@ -106,6 +108,15 @@ class _Reply(NamedTuple):
     late: bool
     """Whether the answer is sent behind the commit, because the broker refused the answer of an earlier delivery. The
     requester has probably gone, with the temporary queue for its answers, and then each commit would fail."""
+    asked: bool
+    """Whether the requester chose the destination."""
+
+    def is_impossible(self, error: JMSException) -> bool:
+        """Return whether this library refused to send the answer because of what the requester wrote: the name of the
+        destination, or a long id for the correlation. A refusal of the broker has a code, and may end."""
+        if not self.asked or error.error_code is not None:
+            return False
+        return isinstance(error, InvalidDestinationException) or len(self.message.correlation_id or "") > _HONEST
 
     def was_refused(self, error: TransactionRolledBackException) -> bool:
         """Return whether the broker refused this answer, the only send of its transaction, because the temporary
@@ -273,7 +284,7 @@ class Worker:
                 if result is not None:
                     reply = yield from self._reply(taken, result)
                     if reply is not None and not reply.late:
-                        yield reply.send(producer)
+                        reply = yield from self._answer(producer, taken, reply)
             finally:
                 joined.over = True
         except BaseException as error:  # a ``sys.exit()`` in a listener does not end the service
@@ -303,7 +314,20 @@ class Worker:
             answer.properties[name] = value
         answer.correlation_id = message.correlation_id or taken.message_id
         late = bool(listener.unanswered) and listener.unanswered.has((yield from self._key(taken)))
-        return _Reply(answer, where, given.how(), late)
+        return _Reply(answer, where, given.how(), late, asked=given.to is None and message.reply_to is not None)
+
+    def _answer(self, producer: Any, taken: Taken, reply: _Reply) -> Steps[_Reply | None]:
+        """Send an answer, and return it. Return ``None`` if nobody gets the answer, because the requester wrote
+        something to which nothing can be sent. Otherwise one such request would stop the listener while it comes again.
+        """
+        try:
+            yield reply.send(producer)
+        except (InvalidDestinationException, MessageFormatException) as error:
+            if not reply.is_impossible(error):
+                raise
+            log.warning("listener %r: nobody gets the answer to %s: %s", self._name, shown_id(taken.message_id), error)
+            return None
+        return reply
 
     def _warn_of_answer(self) -> None:
         if not self._warned:

@@ -328,15 +328,20 @@ class SyncRuntime:
         if self._pid == os.getpid() and not sys.is_finalizing():
             with self._closing:
                 if not self._closed:
-                    self._ending = True
-                    self.flush_out(None)
-                    self._closed = True
-                    for leave in taken(self._leavings):  # a signal handler may have taken it out already
-                        leave()
-                    # refuse a command that came when the loop ended; the caller of a later command sees ``_closed``
-                    self._refuse()
-                    if self.keeper is not None:
-                        self.keeper.end()
+                    try:
+                        self._give_loop_back()
+                    finally:  # also if a signal handler has raised, because the process would never end
+                        if self.keeper is not None:
+                            self.keeper.end()
+
+    def _give_loop_back(self) -> None:
+        self._ending = True
+        self.flush_out(None)
+        self._closed = True
+        for leave in taken(self._leavings):  # a signal handler may have taken it out already
+            leave()
+        # refuse a command that came when the loop ended; the caller of a later command sees ``_closed``
+        self._refuse()
 
 
 class Keeper:

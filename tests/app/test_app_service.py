@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from polling import wait_until
 from shared_brokers import Served
 
 from pyjmsack import (
@@ -271,6 +272,22 @@ def test_what_a_listener_returns_answers_a_request_else_goes_to_reply_to(
         with pytest.raises(RequestTimedOutException):
             app.sender.request(f"{queue_name}.nowhere", Email("x"), timeout=0.1)
     assert (answer.body, answer.correlation_id) == ('{"number": 6}', "c-1")
+
+
+@pytest.mark.parametrize("protocol", ["amqp", "stomp"])
+def test_a_request_whose_answer_cannot_be_sent_costs_itself_alone(
+    protocol: str, brokers: Callable[[str], Served], queue_name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S67: nothing can be sent to a pattern. The request came again and again, and nobody else got an answer."""
+    broker_url = getattr(brokers("artemis"), f"{protocol}_url")
+    app = App(broker_url)
+    app.listener(queue_name)(lambda body: body.upper())
+    with app:
+        app.sender.send(queue_name, "evil", reply_to="a.#.b")
+        assert app.sender.request(queue_name, "here", timeout=20) == "HERE"
+        wait_until(lambda: app.stats()[queue_name]["succeeded"] == 2)
+        assert app.stats()[queue_name]["failed"] == 0
+    assert "nobody gets the answer to" in caplog.text
 
 
 @pytest.mark.parametrize("protocol", ["amqp", "stomp"])

@@ -136,6 +136,23 @@ def test_over_stomp_too_an_open_connection_keeps_the_process_alive_if_the_url_sa
     assert not keeper.is_alive()
 
 
+def test_a_close_that_ctrl_c_cuts_does_not_keep_the_process_alive_s123(
+    sync: SyncFace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(timeout: float | None) -> None:
+        raise KeyboardInterrupt
+
+    connection = sync.connect(start(sync), "jms.useDaemonThread=false")
+    (keeper,) = [thread for thread in threading.enumerate() if thread.name == "pyjmsack-keeper"]
+    monkeypatch.setattr(connection._runtime, "flush_out", cut)
+    with pytest.raises(KeyboardInterrupt):
+        connection.close()
+    keeper.join(60)
+    assert not keeper.is_alive()
+    monkeypatch.undo()
+    connection.close()
+
+
 @pytest.mark.option("jms.exclusiveConsumer", "amqp")
 @pytest.mark.option("jms.useRetroactiveConsumer", "amqp")
 def test_over_amqp_a_consumer_is_refused_whose_connection_wants_what_the_broker_does_not_honour(face: Face) -> None:

@@ -20,6 +20,7 @@ from pyjmsack import (
     ConnectionLostException,
     Destination,
     Header,
+    InvalidDestinationException,
     JMSException,
     JsonConverter,
     Message,
@@ -563,3 +564,29 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     run = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=60, check=True)
     assert run.stdout.split() == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("error", "length", "done"),
+    [
+        (InvalidDestinationException("refused here (S67)"), 10, True),
+        (MessageFormatException("the correlation id is too long"), 70_000, True),
+        (MessageFormatException("the body of the answer"), 10, False),
+        (InvalidDestinationException("not now", error_code="amqp:not-found"), 10, False),
+        (ResourceAllocationException("full"), 70_000, False),
+    ],
+)
+def test_what_a_requester_wrote_fails_its_answer_only_and_what_the_listener_wrote_fails_the_message(
+    error: JMSException, length: int, done: bool
+) -> None:
+    """One request with an id that Classic cannot store stopped the listener for ever."""
+    app = App("amqp://localhost:1")
+    app.listener("orders")(lambda body: "answer")
+    request = TextMessage("body")
+    request.reply_to, request.correlation_id = Queue("answers"), "c" * length
+    worker, connection = worker_of(app, MagicMock, request)
+    session = connection.create_session.return_value
+    session.create_producer.return_value.send.side_effect = error
+    app._face.run(worker.run(connection))
+    assert (worker.counts.succeeded, worker.counts.failed) == ((1, 0) if done else (0, 1))
+    assert (session.commit.call_count, session.rollback.call_count) == ((1, 0) if done else (0, 1))
