@@ -87,10 +87,12 @@ class IdleAcknowledger:
 _IDLE = IdleAcknowledger()
 
 
-def thread_of(loop: asyncio.AbstractEventLoop, name: str) -> Callable[[Callable[[], Any]], asyncio.Future[Any]]:
-    """Return a function that calls another one in a thread, and returns the future of its result. The calls follow one
-    another, in one thread with this name."""
-    return Helpers(loop, name, 1).run
+def thread_of(
+    loop: asyncio.AbstractEventLoop, name: str, most: int = 1
+) -> Callable[[Callable[[], Any]], asyncio.Future[Any]]:
+    """Return a function that calls another one in a thread, and returns the future of its result. At most ``most``
+    threads with this name run at the same time. The other calls wait in line."""
+    return Helpers(loop, name, most).run
 
 
 async def wait(completion: Completion[Any], timeout: float | None) -> bool:

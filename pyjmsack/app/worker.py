@@ -34,8 +34,8 @@ __all__ = ["Counts", "Worker"]
 log = get_logger("pyjmsack.app")
 DRAIN: Final = 10.0
 """Seconds to wait for the last messages of a consumer in no-acknowledgement mode."""
-_HONEST: Final = 10_000
-"""Nobody but an attacker writes a correlation id or a message id with more characters."""
+_HONEST: Final = 2_500
+"""Nobody but an attacker writes an id or a name with more characters. Every broker takes so many over STOMP, too."""
 
 _MAY_SUCCEED_LATER: Final = (
     ConnectionLostException,
@@ -113,10 +113,13 @@ class _Reply(NamedTuple):
 
     def is_impossible(self, error: JMSException) -> bool:
         """Return whether this library refused to send the answer because of what the requester wrote: the name of the
-        destination, or a long id for the correlation. A refusal of the broker has a code, and may end."""
+        destination, or the id for the correlation. A refusal of the broker has a code, and may end."""
         if not self.asked or error.error_code is not None:
             return False
-        return isinstance(error, InvalidDestinationException) or len(self.message.correlation_id or "") > _HONEST
+        written = (self.message.correlation_id or "", self.where.name)
+        return isinstance(error, InvalidDestinationException) or any(
+            len(text) > _HONEST or "\0" in text for text in written
+        )
 
     def was_refused(self, error: TransactionRolledBackException) -> bool:
         """Return whether the broker refused this answer, the only send of its transaction, because the temporary

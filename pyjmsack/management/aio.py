@@ -27,6 +27,8 @@ from pyjmsack.management.model import (
 __all__ = ["Manager"]
 
 T = TypeVar("T")
+_MOST_THREADS = 8
+"""The largest number of threads with which a manager asks Jolokia and reads answers."""
 Ask = Callable[[Request], Awaitable[Callable[[], Any]]]
 """Sends a request, and returns a function that reads the answer. The function may take long."""
 
@@ -41,8 +43,8 @@ class Manager:
     :class:`pyjmsack.RequestTimedOutException` if no answer comes in time, and
     :class:`pyjmsack.UnsupportedFeatureException` if this broker cannot do what the method asks for.
 
-    ``async with`` or :meth:`open` makes the connection. The manager has a thread of its own, which speaks with Jolokia
-    and reads the answers one after another, so that the loop is not blocked.
+    ``async with`` or :meth:`open` makes the connection. The manager has threads of its own, at most eight, which speak
+    with Jolokia and read the answers, so that the loop is not blocked.
 
     Args:
         factory: makes the connection. It is not used if ``jolokia`` is given.
@@ -59,8 +61,6 @@ class Manager:
         self._opened = AsyncExitStack()
         self._verbs: Verbs = Classic()
         self._ask: Ask | None = None
-        self._asked: Message | None = None
-        self._opening = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._run_in_thread: Callable[[Callable[[], Any]], asyncio.Future[Any]] | None = None
 
@@ -71,13 +71,13 @@ class Manager:
             UnsupportedFeatureException: the broker is ActiveMQ Classic, and ``jolokia`` is missing.
             JMSException: the broker cannot be reached, or refuses the login.
         """
-        async with self._opening:
-            if self._ask is None and self._jolokia is not None:
-                self._ask = self._asks_jolokia(self._jolokia)
-            if self._ask is None:
-                async with AsyncExitStack() as opened:
-                    self._ask = await self._asks_by_messages(opened)
-                    self._opened = opened.pop_all()
+        if self._ask is None and self._jolokia is not None:
+            self._ask = self._asks_jolokia(self._jolokia)
+        if self._ask is None:
+            async with AsyncExitStack() as opened:
+                ask = await self._asks_by_messages(opened)
+                if self._ask is None:  # otherwise another call was quicker, and this connection is closed
+                    self._ask, self._opened = ask, opened.pop_all()
         return self
 
     @staticmethod
@@ -95,13 +95,15 @@ class Manager:
         await connection.start()
         try:
             session = await opened.enter_async_context(connection.create_session())
-            opened.push_async_callback(self._remove_replies, session)
+            asked: list[Message] = []
+            opened.push_async_callback(self._remove_replies, session, asked)
             requestor = await opened.enter_async_context(session.create_requestor(Queue(ADDRESS)))
         except JMSException as error:
             raise explained(error) from error
 
         async def ask(request: Request) -> Callable[[], Any]:
-            self._asked = message = request_message(request)
+            message = request_message(request)
+            asked[:] = [message]
             try:
                 reply = await requestor.request(message, self._timeout)
             except JMSException as error:
@@ -110,9 +112,10 @@ class Manager:
 
         return ask
 
-    async def _remove_replies(self, session: Session) -> None:
+    @staticmethod
+    async def _remove_replies(session: Session, asked: list[Message]) -> None:
         """Tell the broker to delete the queue of the replies if the broker would keep it. Do not wait for an answer."""
-        removal = None if self._asked is None else removal_message(self._asked)
+        removal = removal_message(asked[0]) if asked else None
         if removal is not None:
             with suppress(JMSException):
                 producer = await session.create_producer(Queue(ADDRESS))
@@ -132,11 +135,11 @@ class Manager:
         return value  # type: ignore[no-any-return]  # of the steps
 
     def _in_thread(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Run a function in the thread of the manager. The executor of the loop is not used, because its few threads
+        """Run a function in a thread of the manager. The executor of the loop is not used, because its few threads
         serve the whole program, and a broker that does not answer would keep them."""
         loop = asyncio.get_running_loop()
         if self._run_in_thread is None or self._loop is not loop:
-            self._loop, self._run_in_thread = loop, thread_of(loop, "pyjmsack-management")
+            self._loop, self._run_in_thread = loop, thread_of(loop, "pyjmsack-management", _MOST_THREADS)
         return self._run_in_thread(work)
 
     async def broker(self) -> BrokerStatus:

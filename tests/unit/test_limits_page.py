@@ -98,6 +98,7 @@ LIMITS = {
     "names that one connection": "io/names.py MOST",
     "threads with which one connection works on its own files": "io/driver.py _MOST_HELPERS",
     "threads with which one connection of `pyjmsack.aio`": "aio/_runtime.py _MOST_FILES",
+    "threads with which one manager of": "management/aio.py _MOST_THREADS",
     "threads with which one connection computes": "io/helpers.py MOST_DIGESTS",
     "queues that are remembered": "providers/stomp/window.py _MOST_REFUSING",
     "queues over STOMP for which": "providers/stomp/caution.py _MOST_QUEUES",

@@ -571,7 +571,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     [
         (InvalidDestinationException("refused here (S67)"), 10, True),
         (MessageFormatException("the correlation id is too long"), 70_000, True),
-        (MessageFormatException("the body of the answer"), 10, False),
+        (MessageFormatException("the body of the answer"), 2_000, False),
         (InvalidDestinationException("not now", error_code="amqp:not-found"), 10, False),
         (ResourceAllocationException("full"), 70_000, False),
     ],
