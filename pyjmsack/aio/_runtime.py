@@ -30,12 +30,12 @@ from pyjmsack.types import Outcome
 __all__ = [
     "AioRuntime",
     "Opening",
+    "OwnThreads",
     "SessionLock",
     "TaskDispatcher",
     "ends_task",
     "is_cancelled",
     "make_task",
-    "thread_of",
 ]
 
 log = get_logger("pyjmsack")
@@ -87,12 +87,25 @@ class IdleAcknowledger:
 _IDLE = IdleAcknowledger()
 
 
-def thread_of(
-    loop: asyncio.AbstractEventLoop, name: str, most: int = 1
-) -> Callable[[Callable[[], Any]], asyncio.Future[Any]]:
-    """Return a function that calls another one in a thread, and returns the future of its result. At most ``most``
-    threads with this name run at the same time. The other calls wait in line."""
-    return Helpers(loop, name, most).run
+class OwnThreads:
+    """Threads that serve one user of the running loop, because other work may keep the executor of the loop busy.
+
+    Args:
+        name: the name of the threads.
+        most: the largest number of threads. Further calls wait in line.
+    """
+
+    def __init__(self, name: str, most: int = 1) -> None:
+        self._name, self._most = name, most
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._helpers: Helpers | None = None
+
+    def run(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Call a function in a thread, and return the future of its result, as :meth:`Helpers.run`."""
+        loop = asyncio.get_running_loop()
+        if self._helpers is None or self._loop is not loop:
+            self._loop, self._helpers = loop, Helpers(loop, self._name, self._most)
+        return self._helpers.run(work)
 
 
 async def wait(completion: Completion[Any], timeout: float | None) -> bool:

@@ -12,7 +12,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any
 
-from pyjmsack.aio._runtime import ends_task, make_task, thread_of
+from pyjmsack.aio._runtime import OwnThreads, ends_task, make_task
 from pyjmsack.aio.connection import ConnectionFactory
 from pyjmsack.aio.session import Session
 from pyjmsack.app.service import Service
@@ -51,17 +51,13 @@ class _OwnThread:
     """
 
     def __init__(self, name: str) -> None:
-        self._name = name
-        self._run: Callable[[Callable[[], Any]], asyncio.Future[Any]] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._threads = OwnThreads(name)
 
     async def call(self, function: Callable[[], Any]) -> Any:
         """Call a function in the thread. A ``StopIteration`` of the function would never reach a future of asyncio, so
         the thread returns each error."""
-        loop, context = asyncio.get_running_loop(), copy_context()
-        if self._run is None or self._loop is not loop:
-            self._loop, self._run = loop, thread_of(loop, self._name)
-        result, error = await self._run(lambda: context.run(_outcome, function))
+        context = copy_context()
+        result, error = await self._threads.run(lambda: context.run(_outcome, function))
         if error is not None:
             raise error
         return result

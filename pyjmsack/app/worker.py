@@ -35,7 +35,7 @@ log = get_logger("pyjmsack.app")
 DRAIN: Final = 10.0
 """Seconds to wait for the last messages of a consumer in no-acknowledgement mode."""
 _HONEST: Final = 2_500
-"""Nobody but an attacker writes an id or a name with more characters. Every broker takes so many over STOMP, too."""
+"""Only an attacker writes an id or a name with more characters. Both brokers take this number, also over STOMP."""
 
 _MAY_SUCCEED_LATER: Final = (
     ConnectionLostException,
@@ -328,7 +328,7 @@ class Worker:
         except (InvalidDestinationException, MessageFormatException) as error:
             if not reply.is_impossible(error):
                 raise
-            log.warning("listener %r: nobody gets the answer to %s: %s", self._name, shown_id(taken.message_id), error)
+            self._warn_of_loss(taken, error)
             return None
         return reply
 
@@ -372,7 +372,10 @@ class Worker:
             yield session.commit
         except JMSException as error:
             self._undone = True
-            log.warning("listener %r: nobody gets the answer to %s: %s", self._name, shown_id(taken.message_id), error)
+            self._warn_of_loss(taken, error)
+
+    def _warn_of_loss(self, taken: Taken, error: JMSException) -> None:
+        log.warning("listener %r: nobody gets the answer to %s: %s", self._name, shown_id(taken.message_id), error)
 
     @property
     def _name(self) -> str:

@@ -374,19 +374,18 @@ class Channel(virtual.Channel):
         Args:
             consumer_tag: the name that :meth:`basic_consume` got.
         """
-        self._end_consumers([consumer_tag])
+        if (found := self._feeds.get(consumer_tag)) is not None:
+            self._end_consumers([found[0]])
 
-    def _end_consumers(self, tags: list[str]) -> None:
+    def _end_consumers(self, feeds: list[Feed]) -> None:
         """End consumers, all at the same time, because the end of each takes long if the broker stands still."""
-        found = {tag: self._feeds.get(tag) for tag in tags}  # another thread may have ended one
-        feeds = {tag: one[0] for tag, one in found.items() if one is not None}
         connection = self.connection
         if connection is not None and not connection.alive:
             connection = None
         if connection is not None and feeds:
-            connection.cancel([*feeds.values()])
-        for tag, feed in feeds.items():
-            queue = feed.queue
+            connection.cancel(feeds)
+        for feed in feeds:
+            tag, queue = feed.tag, feed.queue
             if connection is not None and connection.queues.is_temporary(queue) and connection.consumers(queue) <= 1:
                 connection.call(connection.queues.forget(queue))
                 connection.state.queue_bindings_delete(queue)
@@ -512,7 +511,7 @@ class Channel(virtual.Channel):
         connection = self.connection
         if connection is not None and connection.alive:
             connection.ends_consumers(self)
-            self._end_consumers([*self._feeds])
+            self._end_consumers(self.feeds)
             self.qos.release_all()
         self.closed = True
         if connection is not None:

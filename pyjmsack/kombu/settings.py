@@ -62,8 +62,8 @@ def settings_of(client: Any) -> Settings:
     """
     if any("?" in alternate for alternate in client.alt):
         raise InvalidURLException(
-            "broker_url: the URLs of a list can have no options, because kombu cannot read them when it connects again;"
-            " put the options into jms_options, or write jms+failover:(URL,URL)"
+            "broker_url: the URLs of a list can have no options, because kombu cannot read them when it turns to a URL"
+            " of the list; put the options into jms_options, or write jms+failover:(URL,URL)"
         )
     url = _url(client)
     given: Mapping[str, Any] = client.transport_options or {}

@@ -24,8 +24,6 @@ __all__ = ["SCHEMES", "Transport"]
 _BURST: Final = 50
 """The largest number of messages that are delivered to kombu before the other callbacks of its event loop have a
 turn."""
-
-
 _PATIENCE: Final = 1.0
 """The number of seconds in which consumers end before their connection is given up."""
 
@@ -84,7 +82,7 @@ class Transport(base.Transport):
         if first is not connection:
             connection.close()  # another thread was quicker, and the program would use both
         first.owes, past.bereft = past.bereft or first.owes, False
-        if first.consuming:
+        if first.consuming:  # looked at behind the assignment, because another thread may just have opened a consumer
             first.owes = False
         return first
 

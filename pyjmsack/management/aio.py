@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -10,7 +9,7 @@ from typing import Any, NoReturn, TypeVar
 
 from pyjmsack import JMSException, Message, Queue
 from pyjmsack.aio import ConnectionFactory, Session
-from pyjmsack.aio._runtime import thread_of
+from pyjmsack.aio._runtime import OwnThreads
 from pyjmsack.management._asking import TIMEOUT, Verbs, explained, understood, verbs_of
 from pyjmsack.management.artemis import ADDRESS, answer_of, removal_message, request_message
 from pyjmsack.management.classic import Classic
@@ -61,8 +60,7 @@ class Manager:
         self._opened = AsyncExitStack()
         self._verbs: Verbs = Classic()
         self._ask: Ask | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._run_in_thread: Callable[[Callable[[], Any]], asyncio.Future[Any]] | None = None
+        self._threads = OwnThreads("pyjmsack-management", _MOST_THREADS)
 
     async def open(self) -> Manager:
         """Connect to the broker. If the manager is connected already, do nothing.
@@ -131,16 +129,8 @@ class Manager:
                 read = await self._ask(request)
             except JMSException as error:
                 read = partial(_raised, error)
-            request, value = await self._in_thread(partial(_next_step, steps, read))
+            request, value = await self._threads.run(partial(_next_step, steps, read))
         return value  # type: ignore[no-any-return]  # of the steps
-
-    def _in_thread(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Run a function in a thread of the manager. The executor of the loop is not used, because its few threads
-        serve the whole program, and a broker that does not answer would keep them."""
-        loop = asyncio.get_running_loop()
-        if self._run_in_thread is None or self._loop is not loop:
-            self._loop, self._run_in_thread = loop, thread_of(loop, "pyjmsack-management", _MOST_THREADS)
-        return self._run_in_thread(work)
 
     async def broker(self) -> BrokerStatus:
         """Return name, kind and version of the broker."""

@@ -230,8 +230,16 @@ def test_a_manager_over_stomp_leaves_no_queue_behind(
         wait_until(lambda: manager.queues(name) == [])
 
 
-def test_an_asyncio_manager_opens_itself_once(brokers: Callable[[str], Served]) -> None:
+def test_an_asyncio_manager_opens_itself_once(
+    brokers: Callable[[str], Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first call asked Artemis as if it were Classic, and several first calls left connections open."""
+    made: list[aio.Connection] = []
+    start = aio.Connection.start
+
+    async def noted(connection: aio.Connection) -> None:
+        made.append(connection)
+        await start(connection)
 
     async def ask() -> list[str]:
         manager = aio_management.Manager(aio.ConnectionFactory(brokers("artemis").amqp_url))
@@ -239,7 +247,9 @@ def test_an_asyncio_manager_opens_itself_once(brokers: Callable[[str], Served]) 
         await manager.close()
         return told
 
+    monkeypatch.setattr(aio.Connection, "start", noted)
     assert asyncio.run(ask()) == ["artemis"] * 3
+    assert [connection._core.closed for connection in made] == [True] * 3
 
 
 def test_the_asyncio_manager_says_the_same(managed: Managed, queue_name: str) -> None:
