@@ -8,7 +8,9 @@ copies.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from hashlib import blake2b
 from typing import Any, Final
@@ -28,7 +30,12 @@ from pyjmsack.kombu.refused import OF_THE_MESSAGE
 __all__ = ["Copies"]
 
 _REMEMBERED: Final = 10_000
-"""The largest number of messages of a temporary queue that are remembered."""
+"""The largest number of messages of a queue that are remembered."""
+_APART: Final = 0.025
+"""The seconds between the copies of a message that different bindings bring. Artemis may keep two copies that come at
+the same moment over two connections, although they have the same duplicate id."""
+_LATEST: Final = 0.1
+"""The largest number of seconds that a copy waits, however many bindings cover the message."""
 _SOON: Final = 0.001
 """The time to live, in seconds, for a message that has just expired. The broker then handles the message as
 expired."""
@@ -39,8 +46,9 @@ class Copies:
     """Lets one copy of each message through.
 
     Several processes may consume a durable queue. Therefore each of them sends the copies on to the JMS queue of the
-    durable queue, and there the broker keeps only the first copy. A temporary queue has one consumer. This consumer
-    remembers by which binding a message came first.
+    durable queue, and there the broker keeps only the first copy. The copy of the first binding is sent at once, and
+    the copies of the other bindings follow later, because the broker may keep both of two copies that come at the same
+    moment. A temporary queue has one consumer. This consumer remembers by which binding a message came first.
 
     Args:
         session: a session of the connection.
@@ -56,13 +64,14 @@ class Copies:
         self.passed_on = 0
         """The number of messages that went into the JMS queue so far."""
 
-    async def takes(self, message: Message, binding: Name) -> bool:
+    async def takes(self, message: Message, binding: Name, others: Iterable[Name]) -> bool:
         """Return whether the consumer takes this copy. If the consumer does not take the copy, the caller accepts the
         copy, so that the broker removes it.
 
         Args:
             message: a message that several bindings of the queue cover.
             binding: the binding that brought this copy.
+            others: the other bindings that cover the message.
 
         Raises:
             JMSException: the connection was lost, or the user may not send to the JMS queue.
@@ -72,11 +81,17 @@ class Copies:
             return True
         if not self.is_durable:
             return self._is_first(mark, binding)
+        if mark not in self._seen:
+            # the order of the names is the same in all processes, so the copies of two workers do not meet
+            await asyncio.sleep(min(_APART * sum(other < binding for other in others), _LATEST))
+        if mark in self._seen:  # the broker has confirmed another copy of this message
+            return False
         try:
             await self.pass_on(message)
         except (*OF_THE_MESSAGE, ResourceAllocationException):
             # this message cannot be sent, or the JMS queue is full; to take the message twice is better than to stop
             return True
+        self._is_first(mark, binding)
         return False
 
     def is_new(self, message: Message, binding: Name) -> bool:

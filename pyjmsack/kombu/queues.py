@@ -211,7 +211,7 @@ class Queues:
         copies, key = self._copies(queue), binding.key_of(message)
         covering = [one for one in others if one.matches(one.exchange, key)]
         # a temporary queue has its only consumer in this process, so takes() knows which copies it had before
-        if not covering or copies.is_durable or await copies.takes(message, binding.name):
+        if not covering or copies.is_durable or await copies.takes(message, binding.name, ()):
             await copies.pass_on(message)
         return covering
 
@@ -263,9 +263,13 @@ class Queues:
             key = binding.key_of(message)
             if not binding.matches(binding.exchange, key):
                 return False
-            others = (one for name, one in [*declared.bindings.items()] if name != binding.name)
-            if any(one.matches(binding.exchange, key) for one in others):
-                return await self._copies(queue).takes(message, binding.name)
+            others = [
+                name
+                for name, one in [*declared.bindings.items()]
+                if name != binding.name and one.matches(binding.exchange, key)
+            ]
+            if others:
+                return await self._copies(queue).takes(message, binding.name, others)
             return self._copies(queue).is_new(message, binding.name)
 
         return wanted

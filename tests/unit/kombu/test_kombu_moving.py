@@ -27,6 +27,8 @@ from pyjmsack.kombu.queues import Queues
 from pyjmsack.kombu.receiving import Binding, Source
 
 OF_THE_MESSAGE = [InvalidDestinationException, MessageFormatException, UnsupportedFeatureException]
+COVERED: tuple[tuple[str, str], list[tuple[str, str]]] = (("events", "*.b"), [("events", "a.*")])
+"""The second binding that covers a message, and the other ones."""
 LOST = ConnectionLostException("the connection was lost")
 
 
@@ -137,8 +139,8 @@ def test_a_copy_that_the_queue_cannot_take_over_goes_to_the_consumer(kind: type[
     broker: Any = Broker()
     broker.errors["bad"] = kind("refused")
     copies = Copies(broker, Target("tasks"), durable=True)
-    assert asyncio.run(copies.takes(Waiting(broker, "bad"), ("events", "a.*")))
-    assert not asyncio.run(copies.takes(Waiting(broker, "good"), ("events", "a.*")))
+    assert asyncio.run(copies.takes(Waiting(broker, "bad"), *COVERED))
+    assert not asyncio.run(copies.takes(Waiting(broker, "good"), *COVERED))
     assert broker.moved == ["good"]
 
 
@@ -158,8 +160,68 @@ def test_an_error_of_the_connection_reaches_the_lane() -> None:
     broker.errors["good"] = LOST
     copies = Copies(broker, Target("tasks"), durable=True)
     source = Source(
-        lambda _: pytest.fail("nobody consumes"), lambda message: copies.takes(message, ("events", "a.*")), single=False
+        lambda _: pytest.fail("nobody consumes"), lambda message: copies.takes(message, *COVERED), single=False
     )
     with pytest.raises(ConnectionLostException):
         asyncio.run(source.takes(Waiting(broker, "good")))
     assert broker.letters == []
+
+
+def test_the_copy_of_the_second_binding_waits_for_that_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Artemis keeps both of two copies that two workers send at the same moment, so the task ran twice."""
+    monkeypatch.setattr("pyjmsack.kombu.copies._APART", 60.0)
+    monkeypatch.setattr("pyjmsack.kombu.copies._LATEST", 60.0)
+
+    async def main() -> None:
+        broker: Any = Broker()
+        copies = Copies(broker, Target("tasks"), durable=True)
+        later = asyncio.create_task(copies.takes(Waiting(broker, "one"), ("events", "b"), [("events", "a")]))
+        await asyncio.sleep(0)
+        assert broker.moved == []
+        assert not await copies.takes(Waiting(broker, "one"), ("events", "a"), [("events", "b")])
+        assert broker.moved == ["one"]
+        assert not later.done()
+        later.cancel()
+        # the broker has confirmed the message, so no other copy waits or is sent
+        assert not await copies.takes(Waiting(broker, "one"), ("events", "b"), [("events", "a")])
+        assert broker.moved == ["one"]
+
+    asyncio.run(main())
+
+
+def test_a_copy_that_waited_is_sent_unless_the_broker_has_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first binding may be younger than the message. Then the second binding brings the only copy."""
+    monkeypatch.setattr("pyjmsack.kombu.copies._APART", 0.0)
+
+    async def main() -> None:
+        broker: Any = Broker()
+        broker.errors["lost"] = LOST
+        copies = Copies(broker, Target("tasks"), durable=True)
+        found = await asyncio.gather(
+            copies.takes(Waiting(broker, "one"), *COVERED),
+            copies.takes(Waiting(broker, "one"), ("events", "a.*"), [COVERED[0]]),
+            copies.takes(Waiting(broker, "two"), *COVERED),
+            copies.takes(Waiting(broker, "lost"), *COVERED),
+            return_exceptions=True,
+        )
+        assert found == [False, False, False, LOST]
+        assert broker.moved.count("two") == 1
+        assert not await copies.takes(Waiting(broker, "lost"), *COVERED)
+        assert broker.moved[-1] == "lost"
+
+    asyncio.run(main())
+
+
+def test_a_copy_does_not_wait_longer_the_more_bindings_cover_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr("pyjmsack.kombu.copies.asyncio", SimpleNamespace(sleep=sleep))
+    broker: Any = Broker()
+    copies = Copies(broker, Target("tasks"), durable=True)
+    for count in (0, 1, 2, 10_000):
+        others = [("events", str(number)) for number in range(count)]
+        asyncio.run(copies.takes(Waiting(broker, str(count)), ("events", "z"), others))
+    assert waits == [0, 0.025, 0.05, 0.1]
