@@ -5,7 +5,7 @@ come over the same connection.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -26,6 +26,7 @@ from pyjmsack.management.model import (
     QueueStatus,
     Request,
     Steps,
+    T,
     shown,
     unknown_queue,
 )
@@ -41,6 +42,8 @@ ones."""
 _PAGE = 500
 """The largest number of rows in one answer. A longer list needs several requests."""
 _MAX_ROWS = 200_000
+_MOST_CHARACTERS = 67_108_864
+"""The largest number of characters in the rows of all answers to one question."""
 _MOST_VALUES = 3_000_000
 """The largest number of values in one answer. A page has some ten thousand, and more if there are long selectors."""
 _ATTEMPTS = 20
@@ -128,16 +131,15 @@ class Artemis:
 
     def queues(self, pattern: str) -> Steps[list[QueueStatus]]:
         """Ask for the queues whose names fit the pattern."""
-        rows = yield from _rows("listQueues", _ALL)
-        return sorted((_queue(row) for row in rows if fnmatchcase(row["name"], pattern)), key=lambda each: each.name)
+        rows = yield from _rows("listQueues", _ALL, lambda row: fnmatchcase(row["name"], pattern), _queue)
+        return sorted(rows, key=lambda each: each.name)
 
     def queue(self, name: str) -> Steps[QueueStatus]:
         """Ask for one queue."""
         wanted = json.dumps({"field": "name", "operation": "EQUALS", "value": name})
-        rows = yield from _rows("listQueues", wanted)
+        rows = yield from _rows("listQueues", wanted, lambda row: row["name"] == name, _queue)
         for row in rows:
-            if row["name"] == name:
-                return _queue(row)
+            return row
         known = yield Request("broker", attributes=("QueueNames",))
         raise unknown_queue(name, known)
 
@@ -152,13 +154,11 @@ class Artemis:
 
     def consumers(self, queue: str | None) -> Steps[list[ConsumerStatus]]:
         """Ask for the consumers of one queue, or of all queues."""
-        rows = yield from _rows("listConsumers", _ALL)
-        return [_consumer(row) for row in rows if queue is None or row.get("queue") == queue]
+        return (yield from _rows("listConsumers", _ALL, lambda row: queue in (None, row.get("queue")), _consumer))
 
     def connections(self) -> Steps[list[ConnectionStatus]]:
         """Ask for all connections."""
-        rows = yield from _rows("listConnections", _ALL)
-        return [_connection(row) for row in rows]
+        return (yield from _rows("listConnections", _ALL, lambda row: True, _connection))
 
     def count(self, queue: str, selector: str | None) -> Steps[int]:
         """Let the broker count the messages of a queue."""
@@ -213,20 +213,37 @@ class Artemis:
         yield Request("broker", "destroyQueue", (name, False, True))
 
 
-def _rows(operation: str, wanted: str) -> Steps[list[Mapping[str, Any]]]:
-    """Ask for all pages of a list, and return the rows of all pages.
+def _rows(
+    operation: str, text: str, wanted: Callable[[Mapping[str, Any]], bool], read: Callable[[Mapping[str, Any]], T]
+) -> Steps[list[T]]:
+    """Ask for all pages of a list, and return the wanted rows of all pages.
+
+    Args:
+        operation: the operation of the broker.
+        text: the rows that the broker is asked for, as JSON.
+        wanted: whether a row is one of the wanted rows.
+        read: makes the object for a row. The rest of the row is not kept.
 
     Raises:
-        JMSException: there are more rows than the limit, or more than a page in one answer.
+        JMSException: there are more rows or longer texts than the limit, or an answer has more rows than a page.
     """
-    rows: list[Mapping[str, Any]] = []
+    found: list[T] = []
+    characters = 0
     for page in range(1, _MAX_ROWS // _PAGE + 1):
-        answer = yield from _asked_again(Request("broker", operation, (wanted, page, _PAGE), lists=True))
-        if len(answer["data"]) > _PAGE:
-            raise JMSException(f"{operation}: the broker answered with {len(answer['data']):,} rows instead of {_PAGE}")
-        rows += answer["data"]
-        if len(answer["data"]) < _PAGE:
-            return rows
+        answer = yield from _asked_again(Request("broker", operation, (text, page, _PAGE), lists=True))
+        rows = answer["data"]
+        if len(rows) > _PAGE:
+            raise JMSException(f"{operation}: the broker answered with {len(rows):,} rows instead of {_PAGE}")
+        for row in filter(wanted, rows):
+            found.append(read(row))
+            characters += sum(len(value) for value in vars(found[-1]).values() if isinstance(value, str))
+        if characters > _MOST_CHARACTERS:
+            raise JMSException(
+                f"{operation}: the names and selectors have more than {_MOST_CHARACTERS:,} characters;"
+                " pyjmsack reads no more"
+            )
+        if len(rows) < _PAGE:
+            return found
     raise JMSException(f"{operation}: the broker has more than {_MAX_ROWS:,} rows; pyjmsack reads no more")
 
 
@@ -260,7 +277,7 @@ def _held(count: int) -> int | None:
 def _queue(row: Mapping[str, Any]) -> QueueStatus:
     delivering = int(row["deliveringCount"])
     return QueueStatus(
-        name=row["name"],
+        name=str(row["name"]),
         messages=int(row["messageCount"]) - min(delivering, 0),  # the broker's sum includes the wrong count
         delivering=_held(delivering),
         consumers=int(row["consumerCount"]),
@@ -270,9 +287,9 @@ def _queue(row: Mapping[str, Any]) -> QueueStatus:
         killed=int(row["messagesKilled"]),
         scheduled=int(row["scheduledCount"]),
         paused=_true(row["paused"]),
-        address=row["address"],
+        address=str(row["address"]),
         durable=_true(row["durable"]),
-        temporary=_true(row["temporary"]) or row["name"].startswith(_TEMPORARY),
+        temporary=_true(row["temporary"]) or str(row["name"]).startswith(_TEMPORARY),
         multicast=row.get("routingType") == "MULTICAST",
     )
 

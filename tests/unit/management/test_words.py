@@ -107,6 +107,25 @@ def test_a_page_with_more_rows_than_asked_for_is_refused() -> None:
         steps.send({"data": [{"queue": "a"}] * 501})
 
 
+def test_the_pages_of_a_list_have_one_limit_for_their_texts() -> None:
+    """docs/security.md: a hostile broker made the client keep 1.6 GB in 50 pages."""
+    long = "x" * 4_000_000
+    steps = Artemis().consumers(None)
+    next(steps)
+    full = {"data": [{"queue": f"{number}{long}"} for number in range(5)] + [{}] * 495}
+    for _ in range(3):
+        steps.send(full)
+    with pytest.raises(JMSException, match="more than 67,108,864 characters"):
+        steps.send(full)
+    steps = Artemis().consumers("a")
+    next(steps)
+    for _ in range(50):  # a row that nobody asked for is not kept
+        steps.send({"data": [{"queue": f"{number}{long}"} for number in range(5)] + [{"queue": "a"}] * 495})
+    with pytest.raises(StopIteration) as end:
+        steps.send({"data": []})
+    assert [each.queue for each in end.value.value] == ["a"] * (50 * 495)
+
+
 @pytest.mark.parametrize("url", ["amqp://h", "http://", "file:///etc/passwd", "http://u:p@h:bad/"])
 def test_a_wrong_url_of_jolokia_is_refused_without_its_password(url: str) -> None:
     with pytest.raises(InvalidURLException) as caught:
