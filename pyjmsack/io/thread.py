@@ -16,7 +16,8 @@ from typing import Any
 
 from pyjmsack.errors import ConnectionLostException
 from pyjmsack.io.forks import shared_lock
-from pyjmsack.loggers import get_logger
+from pyjmsack.io.lines import LogLines
+from pyjmsack.loggers import divert, get_logger
 
 __all__ = ["LoopThread", "acquire"]
 
@@ -52,6 +53,15 @@ class LoopThread:
         return not self.ended and threading.get_ident() == self._thread.ident
 
     def _run(self) -> None:
+        lines = LogLines()
+        divert(lines.write)
+        try:
+            self._run_loop()
+        finally:
+            divert(None)
+            lines.close()
+
+    def _run_loop(self) -> None:
         asyncio.set_event_loop(self.loop)
         try:
             error = self._run_on()

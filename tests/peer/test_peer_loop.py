@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from failover_support import Events
 from peer import unanswered
 from peer_faces import PATIENCE, Face, SyncFace
+from polling import wait_until
 
 from pyjmsack import ConnectionLostException, Queue
 from pyjmsack.io import thread as io_thread
@@ -60,6 +62,35 @@ def test_a_log_handler_that_raises_does_not_end_the_search_for_a_broker_s127(fac
     other.send("c")
     assert handler.records
     assert len(peer.all("open")) == 2
+
+
+def test_no_connection_waits_for_a_log_handler_that_waits_s127(
+    sync: SyncFace, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A mail server that did not answer stopped all connections of the process, at each line."""
+    peer, neighbour = sync.peer(), sync.peer()
+    producer = sync.failover(peer, options="failover.initialReconnectDelay=1").create_session().create_producer(Q)
+    other = sync.session(neighbour).create_producer(Q)
+    producer.send("a")
+    entered, gate = threading.Event(), threading.Event()
+
+    def wait(record: logging.LogRecord) -> bool:
+        entered.set()
+        return gate.wait(PATIENCE)
+
+    caplog.set_level(logging.INFO, "pyjmsack")
+    caplog.handler.addFilter(wait)
+    try:
+        peer.drop()
+        assert entered.wait(PATIENCE)
+        other.send("c")
+        producer.send("b")
+        assert len(peer.all("open")) == 2
+        assert caplog.records == []  # the handler waits for the gate, and nobody for the handler
+    finally:
+        gate.set()
+        caplog.handler.removeFilter(wait)
+    wait_until(lambda: len(caplog.records) >= 2)
 
 
 def test_a_record_factory_that_raises_does_not_end_the_search_for_a_broker_s127(

@@ -105,6 +105,8 @@ LIMITS = {
     "bytes that are searched for the name of a queue": "providers/stomp/errors.py _LONGEST_END",
     "queues, consumers or connections": "management/artemis.py _MAX_ROWS",
     "characters in all answers to one question": "management/artemis.py _MOST_CHARACTERS",
+    "log lines of the I/O thread that wait": "io/lines.py _MOST_LINES",
+    "characters of these lines": "io/lines.py _MOST_CHARACTERS",
     "an answer of Jolokia": "management/jolokia.py _LARGEST",
     "values in an answer of Jolokia": "management/jolokia.py _MOST_VALUES",
     "values in an answer of the management": "management/artemis.py _MOST_VALUES",
